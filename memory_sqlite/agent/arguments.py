@@ -1,0 +1,116 @@
+"""What a caller asked, checked: each wrong argument is named, nothing is coerced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from memory_sqlite import errors, limits
+from memory_sqlite.clock import parse_time
+from memory_sqlite.model import LAYERS, SOURCES
+
+SORTS = ("score", "newest", "oldest")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The arguments of one search, valid."""
+
+    query: str
+    max_results: int
+    min_score: float
+    sources: tuple[str, ...]
+    layers: tuple[str, ...] | None
+    projects: tuple[str, ...] | None
+    since: int | None
+    until: int | None
+    sort: str
+    explain: bool
+
+
+def check(
+    query: object,
+    max_results: object,
+    min_score: object,
+    sources: object,
+    layers: object,
+    projects: object,
+    since: object,
+    until: object,
+    sort: object,
+    explain: object,
+) -> Asked:
+    """Raise ``InvalidArgument`` naming the first argument that is wrong."""
+    if not isinstance(query, str):
+        raise errors.InvalidArgument("query must be a string")
+    if max_results is None:
+        max_results = limits.DEFAULT_RESULTS
+    if not _is_int(max_results) or not 1 <= max_results <= limits.OPERATOR_MAX_RESULTS:
+        raise errors.InvalidArgument(f"max_results must be an integer between 1 and {limits.OPERATOR_MAX_RESULTS}")
+    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not math.isfinite(min_score):
+        raise errors.InvalidArgument("min_score must be a number between 0 and 1")
+    if not 0 <= min_score <= 1:
+        raise errors.InvalidArgument("min_score must be a number between 0 and 1")
+    chosen = _names("sources", sources, SOURCES)
+    if not chosen:
+        raise errors.InvalidArgument(f"sources must name at least one of {', '.join(SOURCES)}")
+    if sort not in SORTS:
+        raise errors.InvalidArgument(f"sort must be one of {', '.join(SORTS)}")
+    return Asked(
+        query,
+        int(max_results),
+        float(min_score),
+        chosen,
+        None if layers is None else _names("layers", layers, LAYERS),
+        None if projects is None else _strings("projects", projects),
+        _moment("since", since),
+        _moment("until", until),
+        str(sort),
+        bool(explain),
+    )
+
+
+def check_range(
+    reference: object, from_line: object, lines: object, offset: object, max_read_lines: int
+) -> tuple[str, int, int, int]:
+    """The arguments of one get; more lines than ``max_read_lines`` are bounded to it. Raises ``InvalidArgument``."""
+    if not isinstance(reference, str) or not reference.strip():
+        raise errors.InvalidArgument("reference must be a reference or a path that is not blank")
+    if not _is_int(from_line) or from_line < 1:
+        raise errors.InvalidArgument("from_line must be an integer of at least 1")
+    if not _is_int(offset) or offset < 0:
+        raise errors.InvalidArgument("offset must be an integer of at least 0")
+    if lines is None:
+        return reference, int(from_line), max_read_lines, int(offset)
+    if not _is_int(lines) or lines < 1:
+        raise errors.InvalidArgument("lines must be an integer of at least 1")
+    return reference, int(from_line), min(int(lines), max_read_lines), int(offset)
+
+
+def _is_int(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _strings(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
+        raise errors.InvalidArgument(f"{name} must be a list of strings")
+    return tuple(value)
+
+
+def _names(name: str, value: object, known: Sequence[str]) -> tuple[str, ...]:
+    given = _strings(name, value)
+    for one in given:
+        if one not in known:
+            raise errors.InvalidArgument(f"{name} may name {', '.join(known)}")
+    return tuple(dict.fromkeys(given))
+
+
+def _moment(name: str, value: object) -> int | None:
+    if value is None:
+        return None
+    ms = parse_time(value)
+    if ms is None:
+        raise errors.InvalidArgument(f"{name} must be an ISO-8601 date or time, or seconds since the epoch")
+    return ms

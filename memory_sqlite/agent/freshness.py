@@ -1,0 +1,149 @@
+"""Keeping the answers fresh: the change log applied, the notes looked at, within a budget; and the full ``index``.
+
+A search looks at most once a second, by ``stat`` alone, applies small changes within half a second, and says ``stale``
+when it could not finish.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+
+from memory_sqlite import errors, limits
+from memory_sqlite.agent.opened import Opened
+from memory_sqlite.clock import Clock
+from memory_sqlite.config import Settings
+from memory_sqlite.generations import registry
+from memory_sqlite.indexing import apply, notes
+from memory_sqlite.indexing.notes import NotesReport, Plan, Progress
+from memory_sqlite.model import IndexReport, SourceProblem
+from memory_sqlite.storage import change_log
+from memory_sqlite.storage.failures import translated_index
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Whether the index is as new as what it is derived from, and what to say if it is not."""
+
+    stale: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+_NO_WORKSPACE: Final = "the workspace is not there; its notes are searched as they were last seen, if at all"
+_WAIT_S: Final = 0.05
+"""How long a search waits for this process's own writer before it answers from what is indexed."""
+
+
+def freshen(opened: Opened, clock: Clock, lock: threading.RLock) -> Freshness:
+    """What a search does first; never raises for what it could not refresh, never waits for a long write."""
+    if opened.store.read_only:
+        return _look_only(opened)
+    if not lock.acquire(timeout=_WAIT_S):
+        return Freshness(True, ("a write is going on; its text is searched when it is done",))
+    try:
+        # closed while this read was waiting: it still answers, and opens nothing for writing again
+        return Freshness() if opened.closed else _refresh(opened, clock)
+    finally:
+        lock.release()
+
+
+def _refresh(opened: Opened, clock: Clock) -> Freshness:
+    try:
+        with translated_index():
+            if apply.applied(opened.keeper.writer()) != change_log.newest(opened.store.connection):
+                opened.keeper.apply()
+            return _freshen_notes(opened, clock)
+    except errors.IndexUnavailable:
+        return Freshness(True, ("the search index is missing or damaged; run `memory-sqlite index --full`",))
+    except errors.WorkspaceUnavailable:
+        return Freshness(True, (_NO_WORKSPACE,))
+    except (errors.StoreBusy, errors.StoreReadOnly, errors.DiskFull) as error:
+        return Freshness(True, (f"the search index could not be refreshed ({error.code})",))
+
+
+def _look_only(opened: Opened) -> Freshness:
+    """A reader changes nothing: it only says whether there is more than the index knows."""
+    with opened.store.readers.borrow() as store:
+        newest = change_log.newest(store)
+    with opened.keeper.reader() as index:
+        behind = apply.applied(index) != newest
+        if not behind and opened.workspace is not None and opened.workspace.is_dir():
+            behind = not notes.plan(index, opened.workspace, opened.settings.extra_paths).is_empty
+    return Freshness(behind, ("opened for reading only: newer text is not searched",) if behind else ())
+
+
+def _freshen_notes(opened: Opened, clock: Clock) -> Freshness:
+    now = clock.monotonic()
+    if opened.looked_at is not None and now - opened.looked_at < limits.FRESHNESS_INTERVAL_S:
+        return Freshness(bool(opened.problems), tuple(opened.problems))
+    if opened.workspace is None:
+        return Freshness()
+    if not opened.workspace.is_dir():
+        return Freshness(True, (_NO_WORKSPACE,))
+    index = opened.keeper.writer()
+    work = notes.plan(index, opened.workspace, opened.settings.extra_paths)
+    report = None
+    if not work.is_empty:
+        report = notes.carry_out(index, work, deadline=lambda: clock.monotonic() - now > limits.FRESHNESS_BUDGET_S)
+    opened.looked_at = clock.monotonic()
+    opened.problems = _unseen(work, report)
+    if report is not None and not report.finished:
+        opened.looked_at = None
+        return Freshness(True, ("many notes have changed; run `memory-sqlite index` to take them all in",))
+    return Freshness(bool(opened.problems), tuple(opened.problems))
+
+
+def _unseen(work: Plan, report: NotesReport | None) -> list[str]:
+    """What a look could not see. Links and the like, which are never followed, are ``status``'s to tell."""
+    warnings = []
+    if not work.discovery.complete:
+        warnings.append("part of the workspace could not be looked at; its notes are searched as they were last seen")
+    if report is not None and report.finished:
+        unread = len(work.to_read) - report.added - report.changed - (report.unchanged - work.unchanged)
+        if unread > 0:
+            warnings.append(f"{unread} notes could not be read; `memory-sqlite status` names them")
+    return warnings
+
+
+def index(opened: Opened, settings: Settings, clock: Clock, *, full: bool, progress: Progress | None) -> IndexReport:
+    """Apply everything: the change log and every note that came, went or changed; ``full`` builds anew."""
+    if opened.workspace is not None and settings.workspace is not None and not opened.workspace.is_dir():
+        raise errors.WorkspaceUnavailable("the workspace is not a directory")
+    started = clock.monotonic()
+    report = NotesReport()
+    if full:
+        opened.keeper.rebuild(lambda connection: _fill(opened, connection, report, progress), progress)
+        applied = 0
+    else:
+        opened.keeper.ensure(opened.fill_notes)
+        applied = opened.keeper.apply()
+        with translated_index():
+            _fill(opened, opened.keeper.writer(), report, progress)
+    opened.looked_at = clock.monotonic()
+    current = registry.current(opened.store.connection)
+    return IndexReport(
+        "partial" if report.problems else "ok",
+        current.number if current else None,
+        added=report.added,
+        changed=report.changed,
+        removed=report.removed,
+        unchanged=report.unchanged,
+        chunks=report.chunks,
+        applied_changes=applied,
+        seconds=round(clock.monotonic() - started, 3),
+        problems=tuple(report.problems),
+    )
+
+
+def _fill(opened: Opened, connection: apsw.Connection, report: NotesReport, progress: Progress | None) -> None:
+    if opened.workspace is None:
+        return
+    if not opened.workspace.is_dir():
+        report.problems.append(SourceProblem(str(opened.workspace), "the workspace is not there"))
+        return
+    work = notes.plan(connection, opened.workspace, opened.settings.extra_paths)
+    done = notes.carry_out(connection, work, progress=progress)
+    report.__dict__.update(done.__dict__)

@@ -1,0 +1,114 @@
+"""Opening an agent: settings, store, generation, workspace; and letting go of them again."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import apsw
+
+from memory_sqlite import config, errors
+from memory_sqlite.clock import Clock
+from memory_sqlite.config import Settings
+from memory_sqlite.indexing import notes as notes_index
+from memory_sqlite.indexing.keeper import IndexKeeper
+from memory_sqlite.storage import store as stores
+from memory_sqlite.storage.store import Store
+
+
+@dataclass
+class Opened:
+    """The rooms of one agent. ``looked_at`` is when the notes were last compared with the generation."""
+
+    store: Store
+    keeper: IndexKeeper
+    workspace: Path | None
+    settings: Settings
+    looked_at: float | None = None
+    problems: list[str] = field(default_factory=list)
+    closed: bool = False
+
+    def fill_notes(self, index: apsw.Connection) -> None:
+        """Put the workspace's notes into a new generation; without a reachable workspace there are none."""
+        if self.workspace is not None and self.workspace.is_dir():
+            notes_index.carry_out(index, notes_index.plan(index, self.workspace, self.settings.extra_paths))
+
+    def close(self) -> None:
+        """Close generation and store; a read that is under way ends on its own connections."""
+        self.closed = True
+        self.keeper.close()
+        self.store.close()
+
+
+def settings_for(
+    settings: Settings | None,
+    data_dir: str | os.PathLike[str] | None,
+    agent: str | None,
+    workspace: str | os.PathLike[str] | None,
+) -> Settings:
+    """The settings in force: those given, else file and environment; explicit arguments win over both."""
+    given = {
+        "data_dir": Path(data_dir).expanduser().absolute() if data_dir is not None else None,
+        "agent": agent,
+        "workspace": Path(workspace).expanduser().absolute() if workspace is not None else None,
+    }
+    arguments = {name: value for name, value in given.items() if value is not None}
+    if settings is None:
+        return config.load(arguments=arguments)[0]
+    return replace(settings, **arguments) if arguments else settings  # type: ignore[arg-type]
+
+
+def open_agent(settings: Settings, clock: Clock, *, read_only: bool) -> Opened:
+    """Open store and generation. For writing, a missing or outdated generation is built at once from the store.
+
+    Raises ``UnknownAgent`` with the nearest name when reading an agent that does not exist.
+    """
+    agent = settings.agent
+    if read_only:
+        try:
+            store = stores.open_for_reading(settings.data_dir, agent)
+        except errors.UnknownAgent as error:
+            near = _nearest(settings.data_dir, agent)
+            raise errors.UnknownAgent(error.message, hint=f"Did you mean {near!r}?" if near else None) from None
+    else:
+        store = stores.open_for_writing(settings.data_dir, agent, clock)
+    keeper = IndexKeeper(store, clock)
+    try:
+        opened = Opened(store, keeper, _workspace(store, settings), settings)
+        if not read_only:
+            keeper.ensure(opened.fill_notes)
+    except BaseException:
+        keeper.close()
+        store.close()
+        raise
+    return opened
+
+
+def _nearest(data_dir: Path, agent: str) -> str | None:
+    """The name of an existing agent that looks like a typing error away."""
+    names = []
+    for directory in stores.agents(data_dir):
+        slug = directory.rpartition("-")[0]
+        names.append(slug)
+    close = difflib.get_close_matches(agent.lower(), names, n=1)
+    return close[0] if close else None
+
+
+def _workspace(store: Store, settings: Settings) -> Path | None:
+    """The workspace given, kept for the next time; else the one last given."""
+    if settings.workspace is None:
+        known = store.connection.execute("SELECT value FROM store_info WHERE key = 'workspace'").get
+        return Path(known) if isinstance(known, str) else None
+    workspace = settings.workspace
+    if not store.read_only:
+        known = store.connection.execute("SELECT value FROM store_info WHERE key = 'workspace'").get
+        if known != str(workspace):
+            with store.transaction() as connection:
+                connection.execute(
+                    "INSERT INTO store_info VALUES ('workspace', ?)"
+                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                    (str(workspace),),
+                )
+    return workspace

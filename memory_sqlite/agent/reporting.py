@@ -1,0 +1,129 @@
+"""What is stored and indexed, for people and monitors: plain dictionaries, JSON-ready, read only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from memory_sqlite import paths
+from memory_sqlite.agent.opened import Opened
+from memory_sqlite.clock import iso
+from memory_sqlite.config import Settings
+from memory_sqlite.generations import registry
+from memory_sqlite.indexing import apply, identity, notes
+from memory_sqlite.storage import change_log
+from memory_sqlite.transcripts import sessions as session_rows
+
+
+def sessions(opened: Opened, limit: int, offset: int) -> list[dict[str, Any]]:
+    """One dictionary a session; times are ISO-8601 UTC."""
+    with opened.store.readers.borrow() as store:
+        rows = session_rows.listing(store, limit, offset)
+    return [
+        {
+            "session": row.key,
+            "token": row.token,
+            "chat_type": row.chat_type,
+            "kind": row.kind,
+            "sender_is_owner": row.sender_is_owner,
+            "owner_private": row.owner_private,
+            "indexed": not row.is_internal,
+            "project": row.project,
+            "turns": row.turn_count,
+            "messages": row.message_count,
+            "started_at": iso(row.started_at),
+            "active_at": iso(row.active_at),
+        }
+        for row in rows
+    ]
+
+
+def _count(connection: apsw.Connection, statement: str) -> int:
+    value = connection.execute(statement).get
+    assert isinstance(value, int)
+    return value
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def status(opened: Opened, settings: Settings) -> dict[str, Any]:
+    """Counts, places, sizes, and whether the index is as new as its sources."""
+    with opened.store.readers.borrow() as store:
+        return _status(opened, settings, store)
+
+
+def _status(opened: Opened, settings: Settings, store: apsw.Connection) -> dict[str, Any]:
+    current = registry.current(store)
+    path = opened.store.directory / paths.STORE_FILE
+    report: dict[str, Any] = {
+        "agent": opened.store.agent,
+        "status": "ok",
+        "data_dir": str(settings.data_dir),
+        "store": str(path),
+        "workspace": str(opened.workspace) if opened.workspace else None,
+        "compatibility": settings.compatibility,
+        "profile_scope": settings.profile_scope,
+        "redact_secrets": settings.redact_secrets,
+        "encrypted": False,
+        "retention_days": settings.retention_days,
+        "read_only": opened.store.read_only,
+        "sessions": _count(store, "SELECT count(*) FROM sessions"),
+        "internal_sessions": _count(
+            store, "SELECT count(*) FROM sessions WHERE kind IN ('cron', 'heartbeat', 'subagent')"
+        ),
+        "turns": _count(store, "SELECT count(*) FROM turns"),
+        "messages": _count(store, "SELECT count(*) FROM messages"),
+        "records": {
+            layer: _count(store, f"SELECT count(*) FROM records WHERE layer = '{layer}' AND status = 'active'")
+            for layer in ("L1", "L2", "L3")
+        },
+        "superseded": _count(store, "SELECT count(*) FROM records WHERE status = 'superseded'"),
+        "redactions": _count(store, "SELECT coalesce(sum(redactions), 0) FROM messages"),
+        "shortened": _count(store, "SELECT count(*) FROM messages WHERE cut_from_bytes IS NOT NULL"),
+        "sizes": {
+            "store": _size(path),
+            "store_wal": _size(path.with_name(path.name + "-wal")),
+            **opened.keeper.file_sizes(),
+        },
+        "index": {"generation": current.number if current else None, "state": "missing"},
+    }
+    if current is not None:
+        report["index"] = _index(opened, current, store)
+    return report
+
+
+def _index(opened: Opened, current: registry.Generation, store: apsw.Connection) -> dict[str, Any]:
+    lag = 0
+    counts: dict[str, int] = {}
+    with opened.keeper.reader() as index:
+        lag = change_log.newest(store) - apply.applied(index)
+        for kind, number in index.execute("SELECT kind, count(*) FROM documents GROUP BY kind"):
+            counts[kind] = number
+        chunks = _count(index, "SELECT count(*) FROM chunks")
+        changed: int | None = None
+        problems: list[dict[str, Any]] = []
+        if opened.workspace is not None and opened.workspace.is_dir():
+            work = notes.plan(index, opened.workspace, opened.settings.extra_paths)
+            changed = len(work.to_read) + len(work.to_remove)
+            problems = [{"path": p.path, "reason": p.reason} for p in work.discovery.problems]
+    matches = current.identity == identity.expected()
+    return {
+        "generation": current.number,
+        "state": "current" if matches else "outdated",
+        "published_at": iso(current.published_at) if current.published_at else None,
+        "identity": current.identity,
+        "documents": counts,
+        "chunks": chunks,
+        "lag": lag,
+        "dirty_notes": changed,
+        "dirty": bool(lag or changed),
+        "problems": problems,
+    }

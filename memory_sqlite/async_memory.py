@@ -1,0 +1,145 @@
+"""``AsyncMemory``: the door for hosts with an event loop. The same methods, in threads, so that the loop never waits.
+
+A cancelled call returns to its caller at once. What had not begun is dropped; a write that had begun is finished or
+rolled back whole. Not here: any operation (``memory``). Called by hosts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Final, ParamSpec, TypeVar
+
+from memory_sqlite import errors
+from memory_sqlite.clock import Clock
+from memory_sqlite.config import Settings
+from memory_sqlite.memory import Memory
+from memory_sqlite.model import ImportReport, IndexReport, Page, Passage, RecallBlock, Receipt
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_THREADS: Final = 4
+"""Enough to keep two cores busy while one call waits for the disk; row-heavy reads do not scale in threads."""
+
+
+_RECALLS: Final = 8
+"""Recalls at once. Their threads only wait for a thread with a deadline, so that many cost little."""
+_SLACK: Final = 1.1
+"""A recall that has not come back by then was never begun: all threads were taken."""
+
+
+class AsyncMemory:
+    """One agent's memory for asyncio. Make it with ``await AsyncMemory.open(...)``; use it with ``async with``."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="memory-sqlite")
+        # apart from the others: a recall must not wait behind an import
+        self._recalls = ThreadPoolExecutor(_RECALLS, thread_name_prefix="memory-sqlite-ask")
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        data_dir: str | os.PathLike[str] | None = None,
+        agent: str | None = None,
+        workspace: str | os.PathLike[str] | None = None,
+        *,
+        settings: Settings | None = None,
+        read_only: bool = False,
+        clock: Clock | None = None,
+    ) -> AsyncMemory:
+        """As ``Memory.open``."""
+        opening = functools.partial(
+            Memory.open, data_dir, agent, workspace, settings=settings, read_only=read_only, clock=clock
+        )
+        opened = asyncio.ensure_future(asyncio.to_thread(opening))
+        try:
+            return cls(await asyncio.shield(opened))
+        except asyncio.CancelledError:
+            opened.add_done_callback(_close_unwanted)
+            raise
+
+    async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._closed:
+            raise errors.MemoryClosed("this memory was closed")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, functools.partial(call, *args, **kwargs))
+
+    async def remember(self, *, session: str, messages: Sequence[Mapping[str, Any]], **options: Any) -> Receipt:
+        """As ``Memory.remember``. Cancelling does not undo a turn that is being stored; a run id makes a retry safe."""
+        return await self._run(self._memory.remember, session=session, messages=messages, **options)
+
+    async def import_transcripts(self, paths: Sequence[str | os.PathLike[str]], **options: Any) -> ImportReport:
+        """As ``Memory.import_transcripts``."""
+        return await self._run(self._memory.import_transcripts, paths, **options)
+
+    async def import_layered(self, path: str | os.PathLike[str], **options: Any) -> ImportReport:
+        """As ``Memory.import_layered``."""
+        return await self._run(self._memory.import_layered, path, **options)
+
+    async def index(self, **options: Any) -> IndexReport:
+        """As ``Memory.index``."""
+        return await self._run(self._memory.index, **options)
+
+    async def search(self, query: str, **options: Any) -> Page:
+        """As ``Memory.search``."""
+        return await self._run(self._memory.search, query, **options)
+
+    async def get(self, reference: str, **options: Any) -> Passage:
+        """As ``Memory.get``."""
+        return await self._run(self._memory.get, reference, **options)
+
+    async def recall(self, query: str, *, session: str | None = None) -> RecallBlock:
+        """As ``Memory.recall``; cancelling stops the search behind it."""
+        if self._closed:
+            raise errors.MemoryClosed("this memory was closed")
+        cancelled = threading.Event()
+        ask = functools.partial(self._memory.recall, query, session=session, cancelled=cancelled)
+        timeout_ms = self._memory.settings.auto_recall_timeout_ms
+        try:
+            waiting = asyncio.get_running_loop().run_in_executor(self._recalls, ask)
+            return await asyncio.wait_for(waiting, timeout_ms / 1000 * _SLACK)
+        except TimeoutError:
+            return RecallBlock(
+                "", reason="timeout", elapsed_ms=timeout_ms * _SLACK, warnings=("recall skipped (timeout)",)
+            )
+        finally:
+            cancelled.set()
+
+    async def sessions(self, **options: Any) -> list[dict[str, Any]]:
+        """As ``Memory.sessions``."""
+        return await self._run(self._memory.sessions, **options)
+
+    async def status(self) -> dict[str, Any]:
+        """As ``Memory.status``."""
+        return await self._run(self._memory.status)
+
+    async def close(self) -> None:
+        """As ``Memory.close``: calls that were accepted are finished first, later ones raise ``MemoryClosed``."""
+        self._closed = True
+        await asyncio.to_thread(self._finish)
+
+    def _finish(self) -> None:
+        self._recalls.shutdown(wait=True)
+        self._threads.shutdown(wait=True)
+        self._memory.close()
+
+    async def __aenter__(self) -> AsyncMemory:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _close_unwanted(opened: asyncio.Future[Memory]) -> None:
+    """Nobody waits any more for this memory to open: let go of its files."""
+    if not opened.cancelled() and opened.exception() is None:
+        opened.result().close()

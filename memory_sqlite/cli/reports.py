@@ -1,0 +1,44 @@
+"""Import reports and problems as lines for people. Called by index, import and quickstart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from memory_sqlite.cli.hits import counted
+from memory_sqlite.cli.output import Output, one_line
+from memory_sqlite.model import ImportReport, SourceProblem
+
+SHOWN: Final = 20
+"""More problems than a screen holds are in the JSON document."""
+
+
+def problems(output: Output, found: Sequence[SourceProblem]) -> None:
+    """Where and why something could not be read, one line each, the first few."""
+    for problem in found[:SHOWN]:
+        place = one_line(problem.path) + (f":{problem.line}" if problem.line is not None else "")
+        output.note(f"skipped {place}: {one_line(problem.reason)}")
+    if len(found) > SHOWN:
+        output.note(f"… and {len(found) - SHOWN} more; --json lists them all.")
+
+
+def imported(output: Output, report: ImportReport) -> None:
+    """What an import did, and what it could not read."""
+    if report.status == "disabled":
+        output.note("Memory is disabled (enabled = false).")
+        return
+    output.line(
+        f"Imported {counted(report.turns_stored, 'turn')} of {counted(report.sessions, 'session')} from"
+        f" {counted(report.files, 'file')} in {report.seconds:.1f} s"
+        f" ({report.turns_known} already known,"
+        f" {counted(report.messages, 'message')}, {counted(report.facts, 'fact')})."
+    )
+    if report.unchanged:
+        output.note(f"{counted(report.unchanged, 'file')} unchanged since the last import.")
+    if report.shortened:
+        output.note(f"{counted(report.shortened, 'message')} shortened to max_record_bytes.")
+    if report.redactions:
+        output.note(f"{counted(report.redactions, 'secret')} masked.")
+    if report.refused:
+        output.note(f"{counted(report.refused, 'line')} could not be read.")
+    problems(output, report.problems)

@@ -1,0 +1,49 @@
+"""``memory-sqlite status``: what this memory holds and how it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from memory_sqlite.cli.options import Command, State, stated
+from memory_sqlite.cli.output import one_line
+from memory_sqlite.model import to_json
+
+_EXAMPLES = """
+memory-sqlite status
+memory-sqlite status --agent work --json
+"""
+
+
+@click.command(cls=Command, examples=_EXAMPLES)
+@stated
+def command(state: State) -> None:
+    """Say what this memory holds, where its files are, and whether the index is up to date. Changes nothing."""
+    with state.open(read_only=True) as memory:
+        status = to_json(memory.status())
+    state.output.document({"ok": True, **status})
+    for line in lines(status):
+        state.output.line(line)
+
+
+def lines(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """Nested mappings as indented ``name: value`` lines."""
+    for name, item in value.items():
+        label = one_line(str(name)).replace("_", " ")
+        if isinstance(item, Mapping):
+            yield f"{indent}{label}:"
+            yield from lines(item, indent + "  ")
+        else:
+            yield f"{indent}{label}: {_shown(item)}"
+
+
+def _shown(item: Any) -> str:
+    if item is None:
+        return "-"
+    if isinstance(item, bool):
+        return "yes" if item else "no"
+    if isinstance(item, list):
+        return ", ".join(_shown(part) for part in item) or "-"
+    return one_line(str(item), 400)

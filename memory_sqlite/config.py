@@ -1,0 +1,181 @@
+"""Settings and where they come from: default < file < environment < argument.
+
+The file is ``memory-sqlite.toml`` in the user's configuration directory, or the one named by ``--config`` or
+``MEMORY_SQLITE_CONFIG``; the environment is ``MEMORY_SQLITE_<FIELD>``. Not here: the table of fields and the check of
+one value (``config_fields.py``), the layered-memory product's camelCase form (``config_layered.py``), the JSON schema
+(``config_schema.py``). Called by the door and by the surfaces. No pydantic: this is on the path of every search.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from memory_sqlite import errors, limits
+from memory_sqlite.config_fields import BY_NAME, FIELDS, ExtraPath, Origin, check, expand, from_environment
+
+__all__ = ["APP_NAME", "ExtraPath", "Origin", "Settings", "config_path", "default_data_dir", "load"]
+
+APP_NAME: Final = "memory-sqlite"
+FILE_NAME: Final = "memory-sqlite.toml"
+FILE_MAX_BYTES: Final = 1 * limits.MIB
+"""A configuration is a page; anything larger is the wrong file, and is refused before it is parsed."""
+PREFIX: Final = "MEMORY_SQLITE_"
+_DIRECT: Final = Origin("argument")
+
+
+def default_data_dir() -> Path:
+    """The platform's place for a user's data, e.g. ``~/.local/share/memory-sqlite`` on Linux; not created here."""
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir(APP_NAME, appauthor=False)).absolute()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, checked: an object that exists is valid.
+
+    Names, bounds and defaults are those of section 12 of the layered-memory reference in snake case. Raises
+    ``InvalidConfiguration`` naming the field and its rule, and ``EncryptionUnavailable`` when a usable key is
+    configured, because this version cannot encrypt and must never store in clear what was meant to be encrypted.
+    """
+
+    enabled: bool = True
+    data_dir: Path = field(default_factory=default_data_dir)
+    agent: str = "main"
+    workspace: Path | None = None
+    extra_paths: tuple[ExtraPath, ...] = ()
+    compatibility: Literal["standard", "layered-memory"] = "standard"
+    # None until __post_init__: the default depends on ``compatibility``, which is one switch over redaction too
+    redact_secrets: bool = cast(bool, None)
+    encryption_key_env: str | None = None
+    profile_scope: Literal["session", "agent"] = "session"
+    auto_recall: bool = True
+    context_max_tokens: int | None = limits.CONTEXT_MAX_TOKENS[2]
+    max_search_results: int = limits.MAX_SEARCH_RESULTS[2]
+    max_search_bytes: int = limits.MAX_SEARCH_BYTES[2]
+    max_read_lines: int = limits.MAX_READ_LINES[2]
+    retention_days: int | None = limits.RETENTION_DAYS[2]
+    extraction_interval: int = limits.EXTRACTION_INTERVAL[2]
+    max_record_bytes: int = limits.MAX_RECORD_BYTES[2]
+    auto_recall_max_results: int = limits.AUTO_RECALL_MAX_RESULTS[2]
+    auto_recall_max_chars: int = limits.AUTO_RECALL_MAX_CHARS[2]
+    auto_recall_timeout_ms: int = limits.AUTO_RECALL_TIMEOUT_MS[2]
+
+    def __post_init__(self) -> None:
+        if cast(object, self.redact_secrets) is None:
+            object.__setattr__(self, "redact_secrets", self.compatibility == "standard")
+        for entry in FIELDS:
+            object.__setattr__(self, entry.name, check(entry, getattr(self, entry.name), _DIRECT))
+        if self.enabled:  # a disabled memory stores nothing, so there is nothing to protect
+            check_encryption(self.encryption_key_env, True, os.environ, "encryption_key_env")
+
+
+def check_encryption(variable: str | None, enabled: bool, environ: Mapping[str, str], name: str) -> None:
+    """Check a configured key (set, at least 32 UTF-8 bytes), then say that this version cannot encrypt.
+
+    ``name`` is the setting as the caller's users know it. Neither the key nor the variable's name is shown: people put
+    the key itself there by mistake. When memory is disabled nothing is stored, so nothing is refused after the check.
+    """
+    if variable is None:
+        return
+    key = environ.get(variable, "")
+    if not key:
+        raise errors.InvalidConfiguration(f"{name}: the environment variable it names is not set")
+    if len(key.encode("utf-8", "surrogateescape")) < limits.ENCRYPTION_KEY_MIN_BYTES:
+        least = limits.ENCRYPTION_KEY_MIN_BYTES
+        raise errors.InvalidConfiguration(f"{name}: the key in that variable must contain at least {least} bytes")
+    if enabled:
+        raise errors.EncryptionUnavailable(
+            f"{name} is configured, but encryption at rest is not part of this version; nothing was stored",
+            hint=f"Remove {name} to store in clear on a disk you trust, or wait for a version that encrypts.",
+        )
+
+
+def config_path(file: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> tuple[Path, bool]:
+    """The configuration file that counts, and whether it was named (then it must exist)."""
+    named = os.fspath(file) if file is not None else environ.get(f"{PREFIX}CONFIG", "").strip()
+    if named or file is not None:
+        return expand(named, None), True
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir(APP_NAME, appauthor=False), FILE_NAME).absolute(), False
+
+
+def _read_file(path: Path, named: bool) -> dict[str, Any]:
+    """The file's top-level table; an absent unnamed file is an empty one."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(FILE_MAX_BYTES + 1)
+    except FileNotFoundError:
+        if not named:
+            return {}
+        raise errors.InvalidConfiguration(f"the configuration file {path} does not exist") from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise errors.InvalidConfiguration(f"the configuration file {path} cannot be read: {reason}") from None
+    if len(data) > FILE_MAX_BYTES:
+        raise errors.InvalidConfiguration(f"the configuration file {path} is larger than {FILE_MAX_BYTES} bytes")
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))  # editors on Windows write a BOM
+    except UnicodeDecodeError:
+        raise errors.InvalidConfiguration(f"the configuration file {path} is not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise errors.InvalidConfiguration(f"the configuration file {path} is not TOML: {error}") from None
+
+
+def _unknown(key: str, where: str) -> errors.InvalidConfiguration:
+    """The error for a key nobody knows, with the nearest one that is known."""
+    from difflib import get_close_matches
+
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+    near = get_close_matches(snake, list(BY_NAME), n=1, cutoff=0.6)
+    hint = f"Did you mean {near[0]}?" if near else "Run `memory-sqlite config` to see every setting."
+    return errors.InvalidConfiguration(f"unknown setting {key!r} in {where}", hint=hint)
+
+
+def load(
+    *,
+    file: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    arguments: Mapping[str, object] | None = None,
+) -> tuple[Settings, dict[str, Origin]]:
+    """Settings from every layer, and for each field where its value came from.
+
+    ``arguments`` are the caller's own, by field name; ``None`` means not given. Relative paths in the file are meant
+    from the file's directory, elsewhere from the working directory. An empty variable counts as not set. Raises
+    ``InvalidConfiguration`` (unknown key, wrong value, unreadable file) and ``EncryptionUnavailable``.
+    """
+    environ = os.environ if environ is None else environ
+    origins = {entry.name: Origin("default") for entry in FIELDS}
+    values: dict[str, Any] = {}
+
+    def take(name: str, value: object, origin: Origin, base: Path | None = None) -> None:
+        values[name] = check(BY_NAME[name], value, origin, base)
+        origins[name] = origin
+
+    path, named = config_path(file, environ)
+    for key, value in _read_file(path, named).items():
+        if key not in BY_NAME:
+            raise _unknown(key, str(path))
+        take(key, value, Origin("file", str(path)), path.parent)
+    for entry in FIELDS:
+        variable = f"{PREFIX}{entry.name.upper()}"
+        text = environ.get(variable, "")
+        if text.strip():
+            take(entry.name, from_environment(entry, text), Origin("environment", variable))
+    for name, argument in (arguments or {}).items():
+        if name not in BY_NAME:
+            raise _unknown(name, "the arguments")
+        if argument is not None:
+            take(name, argument, Origin("argument", f"--{name.replace('_', '-')}"))
+
+    check_encryption(values.get("encryption_key_env"), values.get("enabled", True), environ, "encryption_key_env")
+    if "redact_secrets" not in values and values.get("compatibility") == "layered-memory":
+        origins["redact_secrets"] = Origin("default", "of compatibility layered-memory")
+    return Settings(**values), origins

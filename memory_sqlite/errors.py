@@ -1,0 +1,218 @@
+"""The error catalogue: every failure has a code, an exit code, whether retrying can help, and what to do next.
+
+No error carries the text of a memory or of a query (rule 10 of the design): messages name fields, files and numbers.
+The table in ``docs/operations.md`` is generated from ``catalogue()`` and tested against it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class MemorySqliteError(Exception):
+    """Base of every error this package raises on purpose.
+
+    ``code`` is stable and machine-readable, ``exit_code`` is what the command line exits with, ``retryable`` says
+    whether the same call can succeed later without anyone changing anything, ``hint`` is the next step for a person.
+    """
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+    retryable: ClassVar[bool] = False
+    default_hint: ClassVar[str] = ""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint if hint is not None else self.default_hint
+
+
+class InvalidArgument(MemorySqliteError, ValueError):
+    """An argument has the wrong type, shape or range; the message names it."""
+
+    code = "invalid_argument"
+    exit_code = 2
+    default_hint = "Correct the named argument and call again."
+
+
+class InvalidConfiguration(MemorySqliteError, ValueError):
+    """A setting has the wrong type or is out of bounds; the message names the field and where it came from."""
+
+    code = "invalid_configuration"
+    exit_code = 2
+    default_hint = "Run `memory-sqlite config` to see each value and where it comes from."
+
+
+class UnknownAgent(MemorySqliteError):
+    """Reading was asked of an agent that has no store; nothing is created by reading."""
+
+    code = "unknown_agent"
+    exit_code = 4
+    default_hint = "Check the spelling of --agent; an agent comes into being with its first remember, import or index."
+
+
+class AccessDenied(MemorySqliteError):
+    """The session given may not read what was named."""
+
+    code = "access_denied"
+    exit_code = 5
+    default_hint = "Ask as the operator (without --session) or from the session that owns it."
+
+
+class PathNotAllowed(MemorySqliteError):
+    """A path leaves the workspace, is not a note, or goes through a link."""
+
+    code = "path_not_allowed"
+    exit_code = 5
+    default_hint = "Name MEMORY.md, USER.md, a Markdown file below memory/, or a configured extra path."
+
+
+class RecordTooLarge(MemorySqliteError):
+    """One message or record is larger than ``max_record_bytes``; nothing of the call was stored."""
+
+    code = "record_too_large"
+    exit_code = 2
+    default_hint = 'Pass oversize="truncate" to keep it shortened with a mark, or raise max_record_bytes.'
+
+
+class SessionConflict(MemorySqliteError):
+    """A session is already known to be of another chat type or kind."""
+
+    code = "session_conflict"
+    exit_code = 2
+    default_hint = "Use another session key; what a session is does not change once it is known."
+
+
+class StoreBusy(MemorySqliteError):
+    """Another process holds the write lock longer than the busy timeout."""
+
+    code = "store_busy"
+    exit_code = 75
+    retryable = True
+    default_hint = "Another process is writing; try again."
+
+
+class StoreReadOnly(MemorySqliteError):
+    """The data directory or the store cannot be written."""
+
+    code = "store_read_only"
+    exit_code = 73
+    default_hint = "Check the permissions of the data directory, or point --data-dir at one you may write."
+
+
+class DiskFull(MemorySqliteError):
+    """The disk is full; the transaction was rolled back whole."""
+
+    code = "disk_full"
+    exit_code = 74
+    retryable = True
+    default_hint = "Free disk space and repeat the call; nothing was half-written."
+
+
+class StoreDamaged(MemorySqliteError):
+    """SQLite reports that the store is malformed or not a database. It is left exactly as it is."""
+
+    code = "store_damaged"
+    exit_code = 65
+    default_hint = "Copy the file away before anything else; nothing here deletes or rebuilds a store."
+
+
+class SchemaTooNew(MemorySqliteError):
+    """The store was written by a newer version; it was not touched."""
+
+    code = "schema_too_new"
+    exit_code = 65
+    default_hint = "Upgrade memory-sqlite."
+
+
+class SessionKeyInvalid(MemorySqliteError):
+    """``session.key`` cannot be used: wrong length, unreadable, or not a regular file."""
+
+    code = "session_key_invalid"
+    exit_code = 65
+    default_hint = "Restore session.key (32 bytes) from a backup; without it session tokens and citations change."
+
+
+class SessionKeyMissing(MemorySqliteError):
+    """``session.key`` is missing although agents exist; a new one is never made silently."""
+
+    code = "session_key_missing"
+    exit_code = 65
+    default_hint = "Restore session.key from a backup into the data directory."
+
+
+class SessionKeyChanged(MemorySqliteError):
+    """``session.key`` is not the one this store was made with."""
+
+    code = "session_key_changed"
+    exit_code = 65
+    default_hint = "Restore the session.key that belongs to this data directory."
+
+
+class EncryptionUnavailable(MemorySqliteError):
+    """A key is configured, but the SQLite in use cannot encrypt, or two SQLite distributions are installed."""
+
+    code = "encryption_unavailable"
+    exit_code = 69
+    default_hint = "pip uninstall -y apsw && pip install --force-reinstall apsw-sqlite3mc"
+
+
+class LegacyLayout(MemorySqliteError):
+    """The directory belongs to the layered-memory product; it was recognised and not touched."""
+
+    code = "legacy_layout"
+    exit_code = 65
+    default_hint = "memory-sqlite import layered PATH --data-dir NEW_DIRECTORY"
+
+
+class UnknownFormat(MemorySqliteError):
+    """A transcript is in no format that is known here."""
+
+    code = "unknown_format"
+    exit_code = 65
+    default_hint = "Pass --format with one of the formats that `memory-sqlite import transcripts --help` lists."
+
+
+class WorkspaceUnavailable(MemorySqliteError):
+    """The workspace does not exist or is not a directory."""
+
+    code = "workspace_unavailable"
+    exit_code = 66
+    default_hint = "Pass --workspace with the directory that holds MEMORY.md and memory/."
+
+
+class IndexUnavailable(MemorySqliteError):
+    """The derived index cannot be opened and cannot be rebuilt here and now."""
+
+    code = "index_unavailable"
+    exit_code = 69
+    default_hint = "Run `memory-sqlite index --full`; the index is derived and can always be rebuilt."
+
+
+class Cancelled(MemorySqliteError):
+    """The caller cancelled, or the deadline passed, before an answer was there."""
+
+    code = "cancelled"
+    exit_code = 75
+    retryable = True
+
+
+class MemoryClosed(MemorySqliteError):
+    """The ``Memory`` was closed before the call."""
+
+    code = "closed"
+    exit_code = 1
+    default_hint = "Open it again with Memory.open()."
+
+
+def _subclasses(base: type[MemorySqliteError]) -> list[type[MemorySqliteError]]:
+    found: list[type[MemorySqliteError]] = []
+    for child in base.__subclasses__():
+        found.append(child)
+        found.extend(_subclasses(child))
+    return found
+
+
+def catalogue() -> dict[str, type[MemorySqliteError]]:
+    """Every error by its code, in definition order."""
+    return {error.code: error for error in _subclasses(MemorySqliteError)}

@@ -1,0 +1,150 @@
+"""Notes of the workspace into a generation: only what came, went or changed, each note replaced whole.
+
+A scan error deletes nothing. A file whose time is too fresh to be trusted is hashed again at the next look.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from memory_sqlite.indexing import rows
+from memory_sqlite.model import Document, SourceProblem
+from memory_sqlite.sources import notes
+from memory_sqlite.sources.notes import Discovery, ExtraPath, NotePlace
+
+Progress = Callable[[str, int, int | None], None]
+
+_BATCH: Final = 200
+"""Notes a transaction; larger batches hold the index's write lock for most of a second."""
+_UNTRUSTED_NS: Final = 50_000_000
+"""A file written this shortly before it was read may change again without its time changing (timestamps move in
+steps of up to 10 ms on Linux): its time is then not kept, so that the next look hashes it again."""
+
+
+@dataclass
+class NotesReport:
+    """What one pass over the notes did; ``finished`` is false when the deadline came first."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    chunks: int = 0
+    finished: bool = True
+    problems: list[SourceProblem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What differs between the workspace and the generation, by ``stat`` alone."""
+
+    to_read: tuple[NotePlace, ...]
+    to_remove: tuple[str, ...]
+    unchanged: int
+    discovery: Discovery
+
+    @property
+    def is_empty(self) -> bool:
+        """True when there is nothing to do."""
+        return not self.to_read and not self.to_remove
+
+
+def plan(index: apsw.Connection, workspace: Path, extra_paths: Iterable[ExtraPath], *, every: bool = False) -> Plan:
+    """Compare names, sizes, times and inodes; ``every`` reads all files whatever their times say."""
+    discovery = notes.discover(workspace, tuple(extra_paths))
+    states = rows.document_states(index, "note")
+    to_read = []
+    unchanged = 0
+    for place in discovery.places:
+        state = states.pop(place.path, None)
+        stamp = (place.size, place.mtime_ns, place.inode, place.device)
+        if not every and state is not None and tuple(state[1:]) == stamp:
+            unchanged += 1
+        else:
+            to_read.append(place)
+    to_remove = tuple(path for path in sorted(states) if not discovery.may_exist(path))
+    return Plan(tuple(to_read), to_remove, unchanged, discovery)
+
+
+def carry_out(
+    index: apsw.Connection,
+    work: Plan,
+    *,
+    deadline: Callable[[], bool] | None = None,
+    progress: Progress | None = None,
+) -> NotesReport:
+    """Read, chunk and file what the plan names; ``deadline`` is asked between notes and ends the pass early."""
+    report = NotesReport(unchanged=work.unchanged, problems=list(work.discovery.problems))
+    known = rows.document_states(index, "note")
+    done = 0
+    batch: list[Document] = []
+    for place in work.to_read:
+        if deadline is not None and deadline():
+            report.finished = False
+            break
+        document = _read(place, report)
+        if document is not None:
+            batch.append(document)
+        if len(batch) >= _BATCH:
+            _file(index, batch, known, report)
+            batch = []
+        done += 1
+        if progress is not None:
+            progress("notes", done, len(work.to_read))
+    _file(index, batch, known, report)
+    if work.to_remove:
+        with index:
+            for path in work.to_remove:
+                report.removed += int(rows.delete_document(index, "note", path))
+    return report
+
+
+def _read(place: NotePlace, report: NotesReport) -> Document | None:
+    note = notes.read_note(place)
+    if isinstance(note, SourceProblem):
+        if note.reason != notes.VANISHED:  # gone between listing and reading: the next look removes it
+            report.problems.append(note)
+        return None
+    document, problems = notes.note_document(place, note)
+    report.problems += problems
+    return document
+
+
+def _file(
+    index: apsw.Connection,
+    batch: list[Document],
+    known: dict[str, tuple[str, int | None, int | None, int | None, int | None]],
+    report: NotesReport,
+) -> None:
+    if not batch:
+        return
+    now = time.time_ns()
+    with index:
+        for document in batch:
+            state = known.get(document.key)
+            fresh = document.mtime_ns is not None and now - document.mtime_ns < _UNTRUSTED_NS
+            if state is not None and state[0] == document.hash:
+                _stamp(index, document, None if fresh else document.mtime_ns)
+                report.unchanged += 1
+                continue
+            report.chunks += rows.put_document(index, document)
+            if fresh:
+                _stamp(index, document, None)
+            if state is None:
+                report.added += 1
+            else:
+                report.changed += 1
+
+
+def _stamp(index: apsw.Connection, document: Document, mtime_ns: int | None) -> None:
+    """Note what the file looked like when its text was last compared; no time means: hash it again next time."""
+    index.execute(
+        "UPDATE documents SET size = ?, mtime_ns = ?, inode = ?, device = ? WHERE kind = 'note' AND key = ?",
+        (document.size, mtime_ns, document.inode, document.device, document.key),
+    )

@@ -1,0 +1,186 @@
+"""Building a whole generation beside the current one and publishing it.
+
+Nothing is copied into place and nobody waits: the file is built under another name, brought up to date, checked, and
+one row in the store says that it is the current one. The old file goes when its last reader has closed it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import apsw
+
+from memory_sqlite import errors, limits, paths
+from memory_sqlite.clock import Clock
+from memory_sqlite.generations import files, layout, registry
+from memory_sqlite.indexing import apply, identity, rows
+from memory_sqlite.sources import conversation
+from memory_sqlite.storage import change_log
+from memory_sqlite.storage.failures import translated_index
+from memory_sqlite.storage.store import Store
+from memory_sqlite.transcripts import sessions
+
+Progress = Callable[[str, int, int | None], None]
+FillNotes = Callable[[apsw.Connection], None]
+
+_BUILDER_POLL_S: Final = 0.05
+_LEAVING: Final[tuple[registry.State, ...]] = ("building", "retired")
+
+
+def rebuild(
+    store: Store,
+    clock: Clock,
+    fill_notes: FillNotes,
+    progress: Progress | None = None,
+    *,
+    unless: Callable[[], bool] | None = None,
+) -> int | None:
+    """Build, verify and publish the next generation; returns its number, or ``None`` when ``unless`` became true while
+    another process was building.
+
+    ``fill_notes`` puts the notes into the connection it is given. Raises ``StoreBusy`` when another process goes on
+    building, ``IndexUnavailable`` when the build does not pass its own checks.
+    """
+    begun = _begin(store, clock, unless)
+    if begun is None:
+        return None
+    number, index = begun
+    path = paths.generation_file(store.directory, number)
+    try:
+        with translated_index():
+            try:
+                _fill(store, index, fill_notes, progress)
+                verify(store, index)
+                files.seal(index, path)
+                _publish(store, index, number, clock)
+            finally:
+                index.close()
+    except BaseException:
+        _abandon(store, number)
+        raise
+    tidy(store)
+    return number
+
+
+def _begin(store: Store, clock: Clock, unless: Callable[[], bool] | None) -> tuple[int, apsw.Connection] | None:
+    """The next number with its empty file, locked by us before anybody can see its row; waits for another builder.
+
+    Raises ``StoreBusy`` when the other one is still building after the busy timeout.
+    """
+    deadline = time.monotonic() + limits.BUSY_TIMEOUT_MS / 1000
+    while True:
+        index = None
+        try:
+            with store.transaction() as connection:
+                lives = _builder_lives(store)
+                if not lives and unless is not None and unless():
+                    return None
+                if not lives:
+                    number = registry.begin(connection, identity.expected(), clock.now_ms())
+                    # within the transaction: a row without a file that is held would look like a dead builder's
+                    index = files.create(paths.generation_file(store.directory, number))
+        except BaseException:
+            if index is not None:
+                index.close()
+            raise
+        if index is not None:
+            return number, index
+        if time.monotonic() >= deadline:
+            raise errors.StoreBusy("another process is rebuilding the search index")
+        time.sleep(_BUILDER_POLL_S)
+
+
+def _builder_lives(store: Store) -> bool:
+    return any(
+        files.is_held(paths.generation_file(store.directory, generation.number))
+        for generation in registry.by_state(store.connection, "building")
+    )
+
+
+def _abandon(store: Store, number: int) -> None:
+    """Take back what was begun. Where even that fails (a full disk) the next sweep does it."""
+    try:
+        files.remove(paths.generation_file(store.directory, number))
+        with store.transaction() as connection:
+            registry.remove(connection, number)
+    except (errors.MemorySqliteError, OSError):
+        pass
+
+
+def _fill(store: Store, index: apsw.Connection, fill_notes: FillNotes, progress: Progress | None) -> None:
+    seq = change_log.newest(store.connection)
+    with index:
+        layout.create(index, identity.expected())
+        layout.write_meta(index, "applied_seq", seq)
+    every = sessions.listing(store.connection, limit=-1)
+    for done, session in enumerate(every, 1):
+        if not session.is_internal:
+            with index:
+                positions = []
+                for document in conversation.session_documents(store.connection, session):
+                    rows.put_document(index, document)
+                    if document.position is not None:
+                        positions.append(document.position)
+                rows.refresh_contexts(index, session.id, positions)
+        if progress is not None:
+            progress("sessions", done, len(every))
+    fill_notes(index)
+    apply.apply_changes(store.connection, index)
+    if progress is not None:
+        progress("finishing", 0, None)
+    with index:
+        rows.finish(index)
+
+
+def _publish(store: Store, index: apsw.Connection, number: int, clock: Clock) -> None:
+    """The last changes are applied under the store's write lock, so that nothing committed before is missing."""
+    with store.transaction() as connection:
+        apply.apply_changes(connection, index)
+        registry.publish(connection, number, clock.now_ms())
+
+
+def verify(store: Store, index: apsw.Connection) -> None:
+    """What a generation must show before anybody reads it. Raises ``IndexUnavailable``."""
+    problem = rows.inconsistency(index)
+    if problem is None:
+        orphan = index.execute(
+            "SELECT count(*) FROM documents WHERE kind = 'message' AND CAST(key AS INTEGER) > ?",
+            (store.connection.execute("SELECT coalesce(max(id), 0) FROM messages").get,),
+        ).get
+        problem = "documents of unknown messages" if orphan else None
+    if problem is not None:
+        raise errors.IndexUnavailable(f"the new search index did not pass its check: {problem}")
+
+
+def sweep(store: Store) -> list[int]:
+    """Remove what no reader can want and nobody has open: retired generations, what dead builders left, files that the
+    store does not know. Returns their numbers; a file that is held stays for a later sweep.
+    """
+    connection = store.connection
+    if not _leftovers(store):
+        return []
+    removed = []
+    with store.transaction():  # no generation is begun or published while we look
+        for number in _leftovers(store):
+            if files.remove_unless_held(paths.generation_file(store.directory, number)):
+                registry.remove(connection, number)
+                removed.append(number)
+    return removed
+
+
+def tidy(store: Store) -> None:
+    """``sweep``, where it is not what was asked for: a locked store leaves it to the next one."""
+    try:
+        sweep(store)
+    except errors.MemorySqliteError:
+        pass
+
+
+def _leftovers(store: Store) -> list[int]:
+    generation = registry.current(store.connection)
+    rows = [g.number for state in _LEAVING for g in registry.by_state(store.connection, state)]
+    here = files.numbers(store.directory)
+    return sorted({number for number in (*rows, *here) if generation is None or number != generation.number})
+

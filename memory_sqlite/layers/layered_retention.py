@@ -1,0 +1,89 @@
+"""Retention as the layered-memory product has it: whole day files, deleted when their day is older than the cutoff.
+
+Facts: section 9 of that product's reference. The day of a record is its virtual file's, the day of a turn the UTC day
+on which it was recorded. Run ids stay known for ever, so a replay adds nothing. Called by
+``integrations.layered_memory`` only: the standard mode has no such rule.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import apsw
+
+from memory_sqlite.clock import Clock, utc_day
+from memory_sqlite.config import Settings
+from memory_sqlite.storage import change_log
+from memory_sqlite.storage.store import Store
+
+DAY_MS: Final = 86_400_000
+
+
+def delete_old_days(store: Store, settings: Settings, clock: Clock) -> int:
+    """Delete the day files whose day began strictly before now − ``retention_days``; returns how many files those were.
+
+    One transaction a day. ``agent-profiles`` are only touched while they are in use (``profile_scope = "agent"``).
+    Raises the store's errors; the days deleted before an error stay deleted.
+    """
+    if settings.retention_days is None:
+        return 0
+    cutoff = clock.now_ms() - settings.retention_days * DAY_MS
+    deleted = 0
+    for day in _days(store.connection, settings.profile_scope):
+        begins = _begins(day)
+        if begins is not None and begins < cutoff:
+            with store.transaction() as connection:
+                deleted += _delete_records(connection, day, settings.profile_scope)
+                deleted += _delete_turns(connection, begins)
+    return deleted
+
+
+def _begins(day: str) -> int | None:
+    """The first millisecond of a day, UTC. An imported file may be named for a day that does not exist: 30 February is
+    2 March, as in the product; month 13 is no day (the product takes the file's own time) and is kept."""
+    year, month, number = (int(part) for part in day.split("-"))
+    try:
+        begin = datetime(year, month, 1, tzinfo=UTC) + timedelta(days=number - 1)
+    except (ValueError, OverflowError):
+        return None
+    return int(begin.timestamp()) * 1000
+
+
+def _active(scope: str) -> str:
+    return "1" if scope == "agent" else "folder <> 'agent-profiles'"
+
+
+def _days(connection: apsw.Connection, scope: str) -> list[str]:
+    days = {str(day) for (day,) in connection.execute(f"SELECT DISTINCT day FROM records WHERE {_active(scope)}")}
+    days |= {
+        utc_day(number * DAY_MS)
+        for (number,) in connection.execute(f"SELECT DISTINCT recorded_at / {DAY_MS} FROM turns")
+    }
+    return sorted(days)
+
+
+def _delete_records(connection: apsw.Connection, day: str, scope: str) -> int:
+    rows: list[tuple[Any, ...]] = connection.execute(
+        f"SELECT id, folder, CASE folder WHEN 'agent-profiles' THEN 0 ELSE session_id END FROM records WHERE day = ?"
+        f" AND {_active(scope)}",
+        (day,),
+    ).fetchall()
+    for row_id, _, _ in rows:
+        connection.execute("DELETE FROM records WHERE id = ?", (row_id,))
+        change_log.append(connection, "record", row_id, "delete")
+    return len({(folder, session_id) for _, folder, session_id in rows})
+
+
+def _delete_turns(connection: apsw.Connection, begin: int) -> int:
+    turns = connection.execute(
+        "SELECT id, session_id FROM turns WHERE recorded_at >= ? AND recorded_at < ?", (begin, begin + DAY_MS)
+    ).fetchall()
+    for turn_id, _ in turns:
+        messages: list[tuple[Any, ...]] = connection.execute(
+            "SELECT id FROM messages WHERE turn_id = ?", (turn_id,)
+        ).fetchall()
+        for (message_id,) in messages:
+            change_log.append(connection, "message", message_id, "delete")
+        connection.execute("DELETE FROM turns WHERE id = ?", (turn_id,))  # its messages go with it
+    return len({session_id for _, session_id in turns})

@@ -1,0 +1,80 @@
+"""Remembering turns: L0 and what follows from it in one store transaction, or nothing at all.
+
+Who calls it: the door (``remember``) and the importers. A write transaction holds no file walk, no model, no callback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from memory_sqlite.clock import Clock
+from memory_sqlite.config import Settings
+from memory_sqlite.layers.writing import write_layers
+from memory_sqlite.model import Message, SessionInfo
+from memory_sqlite.storage.store import Store
+from memory_sqlite.transcripts import sessions, turns
+from memory_sqlite.transcripts.identity import split_turns
+from memory_sqlite.transcripts.turns import Way
+
+
+@dataclass
+class Remembered:
+    """What one transaction stored."""
+
+    session: str
+    ordinals: list[int] = field(default_factory=list)
+    new_turns: int = 0
+    known_turns: int = 0
+    messages: int = 0
+    episodes: list[str] = field(default_factory=list)
+    scenarios: list[str] = field(default_factory=list)
+    facts: list[str] = field(default_factory=list)
+    superseded: list[str] = field(default_factory=list)
+
+
+def remember_turns(
+    store: Store,
+    info: SessionInfo,
+    messages: Sequence[Message],
+    *,
+    run_id: str | None,
+    way: Way,
+    settings: Settings,
+    clock: Clock,
+) -> Remembered:
+    """Store the turns in ``messages`` (normalised, bounded, in order) with their layers, each turn once for ever.
+
+    Raises the store's errors and ``SessionConflict``; after any of them nothing of the call is stored.
+    """
+    result = Remembered(info.key)
+    with store.transaction() as connection:
+        now = clock.now_ms()
+        first = next((message.at for message in messages if message.at is not None), now)
+        session = sessions.ensure(store, info, at=first, now=now)
+        # in a room the flag belongs to this call's sender, in a direct chat to the session
+        from_owner = info.sender_is_owner if info.sender_is_owner is not None else session.sender_is_owner
+        for part, turn_messages in enumerate(split_turns(messages)):
+            accepted = turns.accept(
+                connection,
+                session,
+                turn_messages,
+                way=way,
+                run_id=run_id,
+                part=part,
+                from_owner=from_owner is True,
+                now=now,
+            )
+            if accepted.ordinal:  # a run that was accepted and deleted since has no turn any more
+                result.ordinals.append(accepted.ordinal)
+            result.messages += len(accepted.stored)
+            if not accepted.is_new:
+                result.known_turns += 1
+                continue
+            result.new_turns += 1
+            written = write_layers(connection, session, accepted, settings=settings, clock=clock)
+            result.episodes += written.episodes
+            result.scenarios += written.scenarios
+            result.facts += written.facts
+            result.superseded += written.superseded
+    return result

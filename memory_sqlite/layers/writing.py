@@ -1,0 +1,228 @@
+"""L1 to L3 in the store: one accepted turn becomes its records, inside the turn's own transaction.
+
+Extraction is elsewhere and pure (``layers.extract``); here are the rules of storing: the n-th turn's scenario covers
+the last n turns as the store counts them, a changed fact supersedes, a repeated one is reinforced, nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import apsw
+
+from memory_sqlite.clock import Clock, utc_day
+from memory_sqlite.config import Settings
+from memory_sqlite.layers import compatible, standard
+from memory_sqlite.layers.extract import extract
+from memory_sqlite.layers.keywords import keywords
+from memory_sqlite.layers.secrets import find as find_secrets
+from memory_sqlite.model import Fact, Layer, OriginClass
+from memory_sqlite.storage import change_log
+from memory_sqlite.storage.fetch import all_rows
+from memory_sqlite.text.units import valid_unicode
+from memory_sqlite.transcripts.sessions import Session
+from memory_sqlite.transcripts.turns import Accepted, StoredMessage
+
+_FOLDERS = {"L1": "memories", "L2": "scenarios"}
+
+
+@dataclass
+class Written:
+    """What the layers made of a turn: record ids by layer."""
+
+    episodes: list[str] = field(default_factory=list)
+    scenarios: list[str] = field(default_factory=list)
+    facts: list[str] = field(default_factory=list)
+    superseded: list[str] = field(default_factory=list)
+
+
+def write_layers(
+    connection: apsw.Connection, session: Session, turn: Accepted, *, settings: Settings, clock: Clock
+) -> Written:
+    """Make the L1 episode, on every n-th turn the L2 scenario, and the L3 facts of a new turn.
+
+    Sessions of the host's own (cron, heartbeat, sub-agent) make none.
+    """
+    written = Written()
+    if session.is_internal or not turn.is_new:
+        return written
+    writer = _Writer(connection, session, turn, settings, clock)
+    for stored in turn.stored:
+        if stored.message.role == "user" and not stored.message.is_tool_output:
+            writer.remember_words(stored, written)
+    if turn.ordinal % settings.extraction_interval == 0:
+        writer.remember_scenario(written)
+    return written
+
+
+@dataclass
+class _Writer:
+    connection: apsw.Connection
+    session: Session
+    turn: Accepted
+    settings: Settings
+    clock: Clock
+
+    @property
+    def compatible(self) -> bool:
+        return self.settings.compatibility == "layered-memory"
+
+    def remember_words(self, stored: StoredMessage, written: Written) -> None:
+        """L1 and L3 of one message."""
+        trusted = stored.origin == "owner"
+        extraction = extract(stored.message.text, mode=self.settings.compatibility, trusted=trusted or self.compatible)
+        if extraction.episode is not None:
+            content, words = extraction.episode
+            written.episodes.append(self._insert("L1", None, content, words, stored.origin, False, stored))
+        for fact in extraction.facts:
+            record_id, superseded = self._remember_fact(fact, stored, trusted)
+            written.facts.append(record_id)
+            written.superseded += superseded
+
+    def remember_scenario(self, written: Written) -> None:
+        """L2: in standard mode over the person's words of the last n turns, in compatible mode of this turn alone."""
+        if self.compatible:
+            own = [
+                s.message.text for s in self.turn.stored if s.message.role == "user" and not s.message.is_tool_output
+            ]
+            content, words = compatible.scenario(own)
+        else:
+            turns = self._last_turns(self.settings.extraction_interval)
+            if not any(turns):
+                return
+            content, words = standard.scenario(turns)
+        if content:
+            origin: OriginClass = "owner" if all(s.origin != "untrusted" for s in self.turn.stored) else "untrusted"
+            written.scenarios.append(self._insert("L2", None, content, words, origin, False, None))
+
+    def _last_turns(self, count: int) -> list[list[str]]:
+        rows = self.connection.execute(
+            "SELECT t.id, m.text FROM turns t JOIN messages m ON m.turn_id = t.id"
+            " WHERE t.session_id = ? AND t.ordinal > ? AND t.ordinal <= ? AND m.role = 'user' AND m.is_tool_output = 0"
+            " ORDER BY t.ordinal, m.position",
+            (self.session.id, self.turn.ordinal - count, self.turn.ordinal),
+        )
+        turns: dict[int, list[str]] = {}
+        for turn_id, text in rows:
+            turns.setdefault(turn_id, [])
+            if text and not find_secrets(text):
+                turns[turn_id].append(text)
+        return [texts for texts in turns.values() if texts]
+
+    def _agent_wide(self, trusted: bool) -> bool:
+        """Whether a fact is visible beyond its session: never a stranger's, always the owner's in a direct chat."""
+        by_scope = self.settings.profile_scope == "agent"
+        if self.compatible:
+            return by_scope
+        return trusted and (self.session.owner_private or by_scope)
+
+    def _remember_fact(self, fact: Fact, stored: StoredMessage, trusted: bool) -> tuple[str, list[str]]:
+        agent_wide = self._agent_wide(trusted)
+        at = stored.message.at if stored.message.at is not None else self.turn.at
+        rivals = [] if fact.slot is None else self._active_facts(fact.slot, agent_wide, stored.origin)
+        for row_id, record_id, value, polarity, event_at in rivals:
+            if value == fact.value and polarity == fact.polarity:
+                self.connection.execute(
+                    "UPDATE records SET reinforced = reinforced + 1, reinforced_at = ?, event_at = max(event_at, ?)"
+                    " WHERE id = ?",
+                    (at, at, row_id),
+                )
+                change_log.append(self.connection, "record", row_id)
+                self._supersede([r for r in rivals if r[0] != row_id and r[4] <= max(at, event_at)], row_id)
+                return record_id, []
+        record_id = self._insert(
+            "L3", fact, fact.content, tuple(keywords(fact.content)), stored.origin, agent_wide, stored
+        )
+        row_id = self._row_id(record_id)
+        newer = [rival for rival in rivals if rival[4] > at]
+        if newer:
+            # an older transcript imported late: what was said after it still stands
+            self._supersede([(row_id, record_id, fact.value, fact.polarity, at)], newer[0][0])
+            return record_id, [record_id]
+        return record_id, self._supersede(rivals, row_id)
+
+    def _row_id(self, record_id: str) -> int:
+        value = self.connection.execute("SELECT id FROM records WHERE record_id = ?", (record_id,)).get
+        assert isinstance(value, int)
+        return value
+
+    def _active_facts(
+        self, slot: str, agent_wide: bool, origin: OriginClass
+    ) -> list[tuple[int, str, str | None, int, int]]:
+        """Active facts on the same matter that this one may speak to: agent-wide ones among themselves, a session's
+        among themselves; a stranger's words never touch the owner's."""
+        trust = "origin = 'owner'" if origin == "owner" else "origin <> 'owner'"
+        scope = "agent_wide = 1" if agent_wide else "agent_wide = 0 AND session_id = ?"
+        bindings: tuple[object, ...] = (slot,) if agent_wide else (slot, self.session.id)
+        return all_rows(
+            self.connection,
+            "SELECT id, record_id, value, polarity, event_at FROM records"
+            f" WHERE slot = ? AND status = 'active' AND layer = 'L3' AND {scope} AND {trust} ORDER BY id",
+            bindings,
+        )
+
+    def _supersede(self, rivals: Sequence[tuple[int, str, str | None, int, int]], by: int) -> list[str]:
+        for row_id, *_ in rivals:
+            self.connection.execute(
+                "UPDATE records SET status = 'superseded', superseded_by = ? WHERE id = ?", (by, row_id)
+            )
+            change_log.append(self.connection, "record", row_id)
+        return [rival[1] for rival in rivals]
+
+    def _insert(
+        self,
+        layer: Layer,
+        fact: Fact | None,
+        content: str,
+        words: Sequence[str],
+        origin: OriginClass,
+        agent_wide: bool,
+        stored: StoredMessage | None,
+    ) -> str:
+        now = self.clock.now_ms()
+        day = utc_day(now)
+        folder = _FOLDERS.get(layer) or ("agent-profiles" if self.settings.profile_scope == "agent" else "profiles")
+        place = (
+            "folder = 'agent-profiles' AND day = ?"
+            if folder == "agent-profiles"
+            else ("session_id = ? AND folder = ? AND folder <> 'agent-profiles' AND day = ?")
+        )
+        bindings = (day,) if folder == "agent-profiles" else (self.session.id, folder, day)
+        ordinal = self.connection.execute(
+            f"SELECT coalesce(max(ordinal), 0) + 1 FROM records WHERE {place}", bindings
+        ).get
+        record_id = self.clock.record_id()
+        message = stored.message if stored else None
+        run_id = self.connection.execute("SELECT run_id FROM turns WHERE id = ?", (self.turn.turn_id,)).get
+        self.connection.execute(
+            "INSERT INTO records (record_id, layer, kind, content, keywords, session_id, turn_id, sender, run_id,"
+            " origin, agent_wide, projects, slot, value, polarity, day, folder, ordinal, event_at, created_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                record_id,
+                layer,
+                fact.kind if fact else None,
+                # compatible mode may cut an astral character in two, which no UTF-8 text can hold
+                valid_unicode(content),
+                json.dumps(list(words), ensure_ascii=True, separators=(",", ":")),
+                self.session.id,
+                self.turn.turn_id,
+                message.sender if message else None,
+                run_id,
+                origin,
+                int(agent_wide),
+                json.dumps([self.session.project] if self.session.project else []),
+                fact.slot if fact else None,
+                fact.value if fact else None,
+                fact.polarity if fact else 1,
+                day,
+                folder,
+                ordinal,
+                message.at if message and message.at is not None else self.turn.at,
+                now,
+            ),
+        )
+        change_log.append(self.connection, "record", self.connection.last_insert_rowid())
+        return record_id

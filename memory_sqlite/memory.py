@@ -1,0 +1,275 @@
+"""The door: one method per operation, naming the rooms in order.
+
+``Memory`` owns one agent's store, its current generation and its workspace. It may be used from many threads: writes
+take turns, reads have their own connections.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from memory_sqlite import errors
+from memory_sqlite.agent import arguments, freshness, opened as opening
+from memory_sqlite.agent.answer import answer
+from memory_sqlite.agent.opened import Opened
+from memory_sqlite.clock import Clock
+from memory_sqlite.config import Settings
+from memory_sqlite.model import (
+    SOURCES,
+    ChatType,
+    ImportReport,
+    IndexReport,
+    Layer,
+    Page,
+    Passage,
+    RecallBlock,
+    Receipt,
+    SessionInfo,
+    SessionKind,
+    Source,
+)
+from memory_sqlite.sources import reading
+from memory_sqlite.transcripts import audience
+from memory_sqlite.transcripts.bounds import Oversize
+
+Progress = Callable[[str, int, int | None], None]
+Sort = Literal["score", "newest", "oldest"]
+PathLike = str | os.PathLike[str]
+
+
+class Memory:
+    """One agent's memory. Make it with ``Memory.open``; use it as a context manager or call ``close``."""
+
+    def __init__(self, opened: Opened | None, settings: Settings, clock: Clock) -> None:
+        self._opened = opened
+        self._settings = settings
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        data_dir: PathLike | None = None,
+        agent: str | None = None,
+        workspace: PathLike | None = None,
+        *,
+        settings: Settings | None = None,
+        read_only: bool = False,
+        clock: Clock | None = None,
+    ) -> Memory:
+        """Open an agent's memory, making it on first use.
+
+        ``data_dir`` defaults to the platform's place for user data, ``agent`` to ``main``, ``workspace`` (the directory
+        of ``MEMORY.md`` and ``memory/``) to the one last given for this agent. ``settings`` replaces configuration file
+        and environment. With ``read_only`` nothing is made or written and an unknown agent is an error.
+
+        Raises the configuration, session-key and store errors of ``memory_sqlite.errors``; see ``docs/operations.md``.
+        """
+        chosen = opening.settings_for(settings, data_dir, agent, workspace)
+        clock = clock or Clock()
+        if not chosen.enabled:
+            return cls(None, chosen, clock)
+        return cls(opening.open_agent(chosen, clock, read_only=read_only), chosen, clock)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._settings
+
+    @property
+    def agent(self) -> str:
+        """The agent whose memory this is."""
+        return self._settings.agent
+
+    # --- writing -------------------------------------------------------------------------------------------------
+
+    def remember(
+        self,
+        *,
+        session: str,
+        messages: Sequence[Mapping[str, Any]],
+        run_id: str | None = None,
+        chat_type: ChatType | None = None,
+        kind: SessionKind | None = None,
+        sender_is_owner: bool | None = None,
+        project: str | None = None,
+        oversize: Oversize = "refuse",
+    ) -> Receipt:
+        """Store one or more turns of a session with everything that follows from them, once for ever.
+
+        A message is ``{"role", "content"}`` with optional ``id``, ``name``, ``at``, ``sender``; unknown keys are kept.
+        When this returns the turns are on disk and searchable (``searchable`` says if the index must catch up later).
+
+        Raises ``InvalidArgument``, ``RecordTooLarge``, ``SessionConflict`` and the store's errors: then nothing of the
+        call was stored.
+        """
+        from memory_sqlite.agent import turns
+
+        if (opened := self._enter()) is None:
+            return Receipt("disabled", session)
+        info = SessionInfo(session, chat_type, kind, sender_is_owner, project)
+        prepared = turns.prepare(info, messages, run_id, self._settings, oversize)
+        with self._lock:
+            return turns.remember(opened, prepared, run_id, self._settings, self._clock)
+
+    def import_transcripts(
+        self,
+        paths: Sequence[PathLike],
+        *,
+        format: str | None = None,
+        session: str | None = None,
+        chat_type: ChatType | None = None,
+        kind: SessionKind | None = None,
+        sender_is_owner: bool | None = None,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """Read hosts' transcript files; what is already known is recognised, odd lines are counted and reported.
+
+        ``format`` and ``session`` override what the files say. Raises ``UnknownFormat`` and the store's errors.
+        """
+        from memory_sqlite.interop import transcripts
+
+        if (opened := self._enter()) is None:
+            return ImportReport("disabled")
+        said = SessionInfo(session or "", chat_type, kind, sender_is_owner)
+        with self._lock:
+            return transcripts.import_files(
+                opened, [Path(path) for path in paths], said, format, self._settings, self._clock, progress
+            )
+
+    def import_layered(
+        self, path: PathLike, *, agent: str | None = None, progress: Progress | None = None
+    ) -> ImportReport:
+        """Read an agent of a layered-memory directory (clear text); ids, times and citations are kept.
+
+        ``agent`` is the agent there, by default the one of this memory. Raises ``LegacyLayout``, ``UnknownAgent``.
+        """
+        from memory_sqlite.interop import layered
+
+        if (opened := self._enter()) is None:
+            return ImportReport("disabled")
+        with self._lock:
+            return layered.import_directory(
+                opened, Path(path), agent or self.agent, self._settings, self._clock, progress
+            )
+
+    def index(self, *, full: bool = False, progress: Progress | None = None) -> IndexReport:
+        """Bring the search index up to the store and the workspace; ``full`` builds a new generation.
+
+        Raises ``WorkspaceUnavailable`` when the workspace that was given is not there, and the store's errors.
+        """
+        if (opened := self._enter()) is None:
+            return IndexReport("disabled", None)
+        with self._lock:
+            return freshness.index(opened, self._settings, self._clock, full=full, progress=progress)
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        max_results: int | None = None,
+        min_score: float = 0.0,
+        sources: Sequence[Source] = SOURCES,
+        layers: Sequence[Layer] | None = None,
+        projects: Sequence[str] | None = None,
+        since: str | float | None = None,
+        until: str | float | None = None,
+        sort: Sort = "score",
+        explain: bool = False,
+    ) -> Page:
+        """Find what was meant, best first. ``session=None`` is the operator; a session sees what its audience may.
+
+        ``since`` and ``until`` (ISO-8601 or epoch) bound event time; ``min_score`` is a floor for every hit.
+        Raises ``InvalidArgument``, ``IndexUnavailable``.
+        """
+        if (opened := self._enter()) is None:
+            return Page(query, (), disabled=True)
+        asked = arguments.check(query, max_results, min_score, sources, layers, projects, since, until, sort, explain)
+        with opened.store.readers.borrow() as store:
+            viewer = audience.of_session(store, session)
+        fresh = freshness.freshen(opened, self._clock, self._lock)
+        return answer(opened, asked, viewer, fresh, self._settings, self._clock)
+
+    def get(
+        self,
+        reference: str,
+        *,
+        session: str | None = None,
+        from_line: int = 1,
+        lines: int | None = None,
+        offset: int = 0,
+    ) -> Passage:
+        """Read a hit back, or a note, transcript or record file by path, from line ``from_line``.
+
+        Read on with ``from_line=next_from, offset=next_offset``. ``not_found`` is a result. Raises ``AccessDenied``,
+        ``PathNotAllowed``, ``InvalidArgument``.
+        """
+        if (opened := self._enter()) is None:
+            return Passage("disabled", reference, "")
+        asked = arguments.check_range(reference, from_line, lines, offset, self._settings.max_read_lines)
+        place = reading.Place(opened.workspace, self._settings.extra_paths)
+        with opened.store.readers.borrow() as store:
+            viewer = audience.of_session(store, session)
+            return reading.read(store, viewer, place, *asked)
+
+    def recall(
+        self, query: str, *, session: str | None = None, cancelled: threading.Event | None = None
+    ) -> RecallBlock:
+        """The framed block a host puts before a prompt: what is relevant to ``query`` for this session, or nothing.
+
+        Never raises for a slow or broken search: ``reason`` says why the block is empty, within
+        ``auto_recall_timeout_ms``.
+        """
+        from memory_sqlite.recall import block
+
+        if (opened := self._enter()) is None or not self._settings.auto_recall:
+            return RecallBlock("", reason="disabled")
+        return block.recall(opened, query, session, self._settings, self._clock, cancelled, self._lock)
+
+    def sessions(self, *, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
+        """The agent's sessions, the most recently active first, with what each is and how much was said."""
+        from memory_sqlite.agent import reporting
+
+        if (opened := self._enter()) is None:
+            return []
+        return reporting.sessions(opened, limit, offset)
+
+    def status(self) -> dict[str, Any]:
+        """What is stored and indexed, where, and what is wrong with it; reads only."""
+        from memory_sqlite.agent import reporting
+
+        if (opened := self._enter()) is None:
+            return {"agent": self.agent, "status": "disabled"}
+        return reporting.status(opened, self._settings)
+
+    # --- ending --------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of every file; safe to call twice."""
+        with self._lock:
+            if not self._closed and self._opened is not None:
+                self._opened.close()
+            self._closed = True
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _enter(self) -> Opened | None:
+        """The opened rooms, or ``None`` when memory is disabled. Raises ``MemoryClosed``."""
+        if self._closed:
+            raise errors.MemoryClosed("this memory was closed")
+        return self._opened

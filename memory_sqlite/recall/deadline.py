@@ -1,0 +1,131 @@
+"""Work that must be over in time: done in a thread of its own, interrupted when it is late, its late result dropped.
+
+Not here: what the work is (``recall.block``). The caller's thread never touches a database, so nothing that hangs in
+one can hold it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Generic, Literal, TypeVar
+
+import apsw
+
+from memory_sqlite import errors
+from memory_sqlite.clock import Clock
+
+T = TypeVar("T")
+Reason = Literal["ok", "timeout", "error", "cancelled"]
+
+_LOOK_S: Final = 0.02
+"""How often a caller's cancellation is looked for: an event tells nobody that it was set."""
+
+
+class Deadline:
+    """When work must be over, whether it is, and what to interrupt then. ``seconds`` run from its making."""
+
+    def __init__(self, seconds: float, clock: Clock, cancelled: threading.Event | None = None) -> None:
+        self.clock = clock
+        self._ends = clock.monotonic() + seconds
+        self._cancelled = cancelled
+        self._over = threading.Event()
+        self._connection: apsw.Connection | None = None
+        self._lock = threading.Lock()
+
+    def left(self) -> float:
+        """Seconds until the end, never below 0."""
+        return max(0.0, self._ends - self.clock.monotonic())
+
+    def is_over(self) -> bool:
+        """True once the work must stop: asked between steps of the search."""
+        return self._over.is_set() or self.is_cancelled()
+
+    def is_cancelled(self) -> bool:
+        """True when the caller no longer wants an answer."""
+        return self._cancelled is not None and self._cancelled.is_set()
+
+    def check(self) -> None:
+        """Raise ``Cancelled`` once the work must stop."""
+        if self.is_over():
+            raise errors.Cancelled("the deadline has passed")
+
+    @contextmanager
+    def interruptible(self, connection: apsw.Connection) -> Iterator[None]:
+        """While the block runs, the connection is interrupted when the deadline passes; afterwards never.
+
+        The end of the block comes before the connection serves anybody else. Raises ``Cancelled`` when it is too late.
+        """
+        with self._lock:
+            self.check()
+            self._connection = connection
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._connection = None
+
+    def expire(self) -> None:
+        """Stop the work now."""
+        self._over.set()
+        with self._lock:
+            if self._connection is not None:
+                self._connection.interrupt()
+
+    def wait(self, done: threading.Event) -> bool:
+        """Wait until the work is done, the time is over or the caller has cancelled; whether it is done."""
+        if self._cancelled is None:
+            return self.clock.wait(done, self.left())
+        left = self.left()
+        while left > 0 and not self._cancelled.is_set():
+            slice_s = min(left, _LOOK_S)
+            if self.clock.wait(done, slice_s):
+                return True
+            # counted as well as measured: a clock that stands still must not make this endless
+            left = min(left - slice_s, self.left())
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """What came of it: a value, or ``None`` and the reason."""
+
+    value: T | None
+    reason: Reason
+    warnings: tuple[str, ...] = ()
+
+
+def run_within(deadline: Deadline, work: Callable[[Deadline], T]) -> Outcome[T]:
+    """Run ``work`` in a thread and wait no longer than the deadline; a late result is dropped, never used.
+
+    Nothing that the work raises comes out of here: an error is an outcome that names its code, never its text.
+    """
+    done = threading.Event()
+    box: list[Outcome[T]] = []
+
+    def guarded() -> None:
+        try:
+            box.append(Outcome(work(deadline), "ok"))
+        except errors.MemorySqliteError as error:
+            box.append(Outcome(None, "error", (f"recall skipped ({error.code})",)))
+        except Exception as error:  # a reply must never be blocked by a defect in recall
+            box.append(Outcome(None, "error", (f"recall skipped ({type(error).__name__})",)))
+        finally:
+            done.set()
+
+    if deadline.is_cancelled():
+        return Outcome(None, "cancelled")
+    try:
+        threading.Thread(target=guarded, name="memory-sqlite-recall", daemon=True).start()
+    except RuntimeError:  # no more threads: the reply goes on without recall
+        return Outcome(None, "error", ("recall skipped (no thread)",))
+    finished = deadline.wait(done)
+    if deadline.is_cancelled():
+        deadline.expire()
+        return Outcome(None, "cancelled")
+    if not finished:
+        deadline.expire()
+        return Outcome(None, "timeout", ("recall skipped (timeout)",))
+    return box[0]

@@ -1,0 +1,154 @@
+"""What an answer holds: near duplicates collapsed, one session not everything, a floor, an order.
+
+Lives here: choosing among scored candidates. Not here: scoring (``rank``), excerpts and references (``run``). Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from memory_sqlite.search.candidates import Candidate, Candidates
+from memory_sqlite.search.folding import fold
+
+Sort = Literal["score", "newest", "oldest"]
+
+NEAR_DUPLICATE: Final = 0.95
+"""Share of common shingles from which two texts say the same."""
+SHINGLE: Final = 3
+SESSION_SHARE: Final = 0.8
+"""One session may fill this much of an answer while others have something to say (a cap of three costs 0.07 of R@10)."""
+TIME_SORT_SHARE: Final = 0.5
+"""Sorted by time, only hits with at least this share of the best score take part: the newest match, not the newest row."""
+
+_PRIORITY: Final = {"L3": 0, "L0": 2, "L1": 3, "L2": 4}
+
+
+@dataclass(slots=True)
+class RankedHit:
+    """A candidate in the answer, and those collapsed into it."""
+
+    candidate: Candidate
+    score: float
+    duplicates: list[Candidate] = field(default_factory=list)
+    shingles: frozenset[str] = frozenset()
+
+
+def assemble(
+    candidates: Candidates,
+    *,
+    max_results: int,
+    min_score: float = 0.0,
+    sort: Sort = "score",
+    sessions_only: bool = False,
+) -> list[RankedHit]:
+    """Choose at most ``max_results`` hits with a score of at least ``min_score``, in the order asked for."""
+    ranked = [row for row in candidates.rows if row.score >= min_score and row.score > 0.0]
+    hits = _collapse(ranked, max_results * 2 + 10)
+    if sort != "score" and hits:
+        floor = hits[0].score * TIME_SORT_SHARE
+        hits = [hit for hit in hits if hit.score >= floor]
+        undated = -(2**63)
+        sign = -1 if sort == "newest" else 1
+        hits.sort(
+            key=lambda hit: (hit.candidate.at is None, sign * (undated if hit.candidate.at is None else hit.candidate.at))
+        )
+        return hits[:max_results]
+    return hits[:max_results] if sessions_only else _capped(hits, max_results)
+
+
+def _capped(hits: list[RankedHit], max_results: int) -> list[RankedHit]:
+    allowed = max(1, math.floor(max_results * SESSION_SHARE))
+    taken: list[RankedHit] = []
+    spare: list[RankedHit] = []
+    counts: dict[int, int] = {}
+    for hit in hits:
+        session = hit.candidate.session_id if hit.candidate.kind == "message" else None
+        if session is not None:
+            counts[session] = counts.get(session, 0) + 1
+            if counts[session] > allowed:
+                spare.append(hit)
+                continue
+        taken.append(hit)
+    chosen = taken[:max_results]
+    chosen.extend(spare[: max_results - len(chosen)])
+    chosen.sort(key=lambda hit: -hit.score)
+    return chosen
+
+
+def _collapse(ranked: Iterable[Candidate], wanted: int) -> list[RankedHit]:
+    """Near-identical texts become one hit: the better layer, else the newest, with the best score of them."""
+    hits: list[RankedHit] = []
+    for candidate in ranked:
+        if len(hits) >= wanted:
+            break
+        hit = RankedHit(candidate, candidate.score, shingles=shingles(candidate.text))
+        twin = next((known for known in hits if _same_place(known, hit) or _says_the_same(known, hit)), None)
+        if twin is None:
+            hits.append(hit)
+        elif _same_place(twin, hit):
+            continue
+        elif _preferred(candidate, twin.candidate):
+            twin.duplicates.append(twin.candidate)
+            twin.candidate, twin.shingles = candidate, hit.shingles
+        else:
+            twin.duplicates.append(candidate)
+    return hits
+
+
+def _same_place(known: RankedHit, hit: RankedHit) -> bool:
+    """Overlapping chunks of one document where the later one adds no term of the query."""
+    first, second = known.candidate, hit.candidate
+    return (
+        first.document_id == second.document_id
+        and first.chunk_id != second.chunk_id
+        and first.start_line <= second.end_line
+        and second.start_line <= first.end_line
+        and second.own.keys() <= first.own.keys()
+    )
+
+
+def _says_the_same(known: RankedHit, hit: RankedHit) -> bool:
+    first, second = known.candidate, hit.candidate
+    if first.text_hash and first.text_hash == second.text_hash:
+        return True
+    left, right = known.shingles, hit.shingles
+    if not left or not right:
+        return False
+    alike = min(len(left), len(right)) >= NEAR_DUPLICATE * max(len(left), len(right))
+    if not alike and first.layer not in ("L1", "L2") and second.layer not in ("L1", "L2"):
+        return False
+    shared = len(left & right)
+    if shared >= NEAR_DUPLICATE * len(left | right):
+        return True
+    # an episode quotes what was said: it is a copy when all of a shorter and better placed text is in it
+    for copy, original, whole in ((second, first, left), (first, second, right)):
+        if (
+            copy.layer in ("L1", "L2")
+            and original.layer not in ("L1", "L2")
+            and copy.session_id == original.session_id
+            and shared >= NEAR_DUPLICATE * len(whole)
+            and copy.own.keys() <= original.own.keys()
+        ):
+            return True
+    return False
+
+
+def _preferred(candidate: Candidate, known: Candidate) -> bool:
+    left, right = _PRIORITY.get(candidate.layer or "", 1), _PRIORITY.get(known.layer or "", 1)
+    if left != right:
+        return left < right
+    return (candidate.at or -(2**62)) > (known.at or -(2**62))
+
+
+def shingles(text: str) -> frozenset[str]:
+    """Overlapping runs of three words; of three characters where there are hardly any spaces."""
+    words = fold(text).casefold().split()
+    if len(words) * 12 < len(text):
+        squeezed = "".join(words)
+        return frozenset(squeezed[at : at + SHINGLE] for at in range(max(1, len(squeezed) - SHINGLE + 1)))
+    if len(words) <= SHINGLE:
+        return frozenset([" ".join(words)])
+    return frozenset(" ".join(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1))

@@ -1,0 +1,281 @@
+"""Retrieval: from an understood query to scored candidates of one generation.
+
+Lives here: the order of asking (counts, expansion, choosing, contexts, hydration) and its bounds. Not here: FTS syntax
+(``match``), the formula (``rank``), what an answer may hold twice (``assemble``). Reads only; runs on any read-only
+connection, later inside a retrieval worker. ``connection.interrupt()`` from another thread ends it with ``Cancelled``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import apsw
+
+from memory_sqlite.errors import Cancelled
+from memory_sqlite.limits import QUERY_MAX_TERMS
+from memory_sqlite.search import match, rank
+from memory_sqlite.search.candidates import Candidate, Candidates, Places, Resolved
+from memory_sqlite.search.filters import Filters
+from memory_sqlite.search.query import Query, Term
+from memory_sqlite.search.texts import count_in_texts, read_texts
+from memory_sqlite.search.vocabulary import Vocabulary
+
+BEST_ROWS: Final = 200
+"""Rows taken from each lexical table before exact scoring."""
+LARGE_INDEX_ROWS: Final = 20_000
+"""Above it, common terms do not choose candidates while a rarer term is left (375 -> 0.8 ms at 1,000,000 rows)."""
+WITHHELD_MAX: Final = 200
+TRUST_COMPLETION: Final = 0.8
+TRUST_NEAR: Final = (1.0, 0.7, 0.5)
+"""By number of edits."""
+
+_TEXT_COLUMNS: Final = "body question heading path trigger"
+_WEAK: Final = frozenset({"character", "part"})
+
+
+def retrieve(
+    connection: apsw.Connection,
+    query: Query,
+    filters: Filters,
+    *,
+    now_ms: int,
+    limit: int,
+    max_bytes: int,
+    cancelled: Callable[[], bool] | None = None,
+) -> Candidates:
+    """The best ``limit`` candidates with their texts, best first.
+
+    ``max_bytes`` bounds the text read; over it ``coverage`` is ``partial``. Raises ``Cancelled`` when ``cancelled()``
+    says so or the connection is interrupted.
+    """
+    if query.is_empty:
+        return Candidates((), [], warnings=query.warnings)
+    try:
+        return _retrieve(connection, query, filters, now_ms, limit, max_bytes, cancelled or _never)
+    except apsw.InterruptError as error:
+        raise Cancelled("the search was interrupted") from error
+
+
+def _never() -> bool:
+    return False
+
+
+def _retrieve(
+    connection: apsw.Connection,
+    query: Query,
+    filters: Filters,
+    now_ms: int,
+    limit: int,
+    max_bytes: int,
+    cancelled: Callable[[], bool],
+) -> Candidates:
+    averages, rows = _statistics(connection)
+    terms = _resolve(Vocabulary(connection), query.terms, rows)
+    _check(cancelled)
+    if not any(term.chosen and term.count for term in terms) or any(
+        term.term.required and not term.count for term in terms
+    ):
+        return Candidates(terms, [], warnings=query.warnings)
+    candidates, averages["context"] = _collect(connection, terms, filters, cancelled)
+    _check(cancelled)
+    _hydrate(connection, candidates)
+    projects = frozenset(filters.boost_projects)
+    scorer = rank.Scorer(query, terms, averages, now_ms, projects)
+    kept = _strong(candidates, terms)
+    for candidate in kept:
+        scorer.score(candidate)
+    kept.sort(key=_order)
+    skipped = [index for index, term in enumerate(terms) if not term.chosen and term.count]
+    wanted = max(limit, BEST_ROWS // 2) if skipped else limit
+    coverage = read_texts(connection, kept, wanted, max_bytes)
+    kept = [candidate for candidate in kept[:wanted] if candidate.text]
+    if skipped:
+        count_in_texts(kept, skipped, terms)
+        for candidate in kept:
+            scorer.score(candidate)
+        kept.sort(key=_order)
+        kept = kept[:limit]
+    _check(cancelled)
+    return Candidates(terms, kept, coverage, _withheld(connection, terms, filters), query.warnings)
+
+
+def _order(candidate: Candidate) -> tuple[float, int, int]:
+    return (-candidate.score, -(candidate.at or 0), candidate.chunk_id)
+
+
+def _check(cancelled: Callable[[], bool]) -> None:
+    if cancelled():
+        raise Cancelled("the search was cancelled")
+
+
+def _statistics(connection: apsw.Connection) -> tuple[dict[str, float], int]:
+    averages: dict[str, float] = {}
+    total = 0
+    for name, rows, tokens in connection.execute("SELECT name, row_count, tokens FROM statistics"):
+        averages[str(name)] = max(1.0, int(tokens) / max(1, int(rows)))
+        total += int(rows)
+    return averages, total
+
+
+def _resolve(vocabulary: Vocabulary, terms: Iterable[Term], rows: int) -> tuple[Resolved, ...]:
+    wanted = list(terms)
+    common: set[str] = set()
+    if rows > LARGE_INDEX_ROWS:
+        tokens = {token for term in wanted for probe in term.probes for token in probe}
+        common = vocabulary.learn_common(sorted(tokens))
+    resolved = [_resolve_one(vocabulary, term, rows) for term in wanted]
+    resolved.sort(key=lambda item: (not item.term.required, -item.idf * item.term.weight))
+    del resolved[QUERY_MAX_TERMS:]
+    if common and any(item.count and not _is_common(item, common) for item in resolved):
+        for item in resolved:
+            item.chosen = item.term.required or not _is_common(item, common)
+    return tuple(resolved)
+
+
+def _is_common(item: Resolved, common: set[str]) -> bool:
+    return all(token in common for probe in item.probes for token in probe)
+
+
+def _resolve_one(vocabulary: Vocabulary, term: Term, rows: int) -> Resolved:
+    probes = term.probes
+    counts = [min(vocabulary.count(token) for token in probe) for probe in probes]
+    trust = 1.0
+    if term.kind == "prefix":
+        found = vocabulary.completions(probes[0][0])
+        probes = tuple((stem,) for stem in found) or probes
+        counts = [vocabulary.count(probe[0]) for probe in probes]
+    elif term.kind in ("word", "identifier") and not any(counts):
+        found = vocabulary.completions(probes[0][0]) if len(probes[0][0]) > 2 else []
+        if found:
+            trust = TRUST_COMPLETION
+        else:
+            near = vocabulary.near(probes[0][0])
+            found = [stem for stem, _ in near]
+            trust = TRUST_NEAR[near[0][1]] if near else 1.0
+        if found:
+            probes = tuple((stem,) for stem in found)
+            counts = [vocabulary.count(probe[0]) for probe in probes]
+    count = max(counts, default=0)
+    return Resolved(term, probes, count, rank.idf(count, rows), trust)
+
+
+def _collect(
+    connection: apsw.Connection, terms: tuple[Resolved, ...], filters: Filters, cancelled: Callable[[], bool]
+) -> tuple[list[Candidate], float]:
+    phrases: list[tuple[str, ...]] = []
+    owners: list[int] = []
+    for index, term in enumerate(terms):
+        if term.chosen and term.count:
+            for probe in term.probes:
+                phrases.append(probe)
+                owners.append(index)
+    required = [match.any_of(term.probes) for term in terms if term.term.required]
+    clauses = [clause for clause in (filters.viewer.expression(), filters.expression()) if clause is not None]
+    chosen = match.any_of(phrases)
+    by_chunk: dict[int, Candidate] = {}
+    found, _ = match.best_rows(
+        connection,
+        "lexical",
+        match.expression(_TEXT_COLUMNS, chosen, required, clauses),
+        len(phrases),
+        BEST_ROWS,
+        since=filters.since,
+        until=filters.until,
+    )
+    for row in found:
+        by_chunk[row.rowid] = Candidate(0, row.rowid, own=_merge(row.places, owners), length=row.length)
+    _check(cancelled)
+    average = 1.0
+    if filters.may_hold_messages():
+        windows, average = match.best_rows(
+            connection,
+            "lexical_context",
+            match.expression("body", chosen, required, clauses),
+            len(phrases),
+            BEST_ROWS,
+            since=filters.since,
+            until=filters.until,
+        )
+        _add_windows(connection, by_chunk, windows, owners)
+    return list(by_chunk.values()), average
+
+
+def _merge(places: dict[int, Places], owners: list[int]) -> dict[int, Places]:
+    """Phrases back to terms; of several probes of a term the one found most often counts."""
+    merged: dict[int, Places] = {}
+    for phrase, found in places.items():
+        index = owners[phrase]
+        known = merged.get(index)
+        if known is None or sum(map(len, known)) < sum(map(len, found)):
+            merged[index] = found
+    return merged
+
+
+def _add_windows(
+    connection: apsw.Connection, by_chunk: dict[int, Candidate], windows: list[match.Row], owners: list[int]
+) -> None:
+    if not windows:
+        return
+    chunks = {
+        int(document): int(chunk)
+        for document, chunk in connection.execute(
+            "SELECT document_id, min(id) FROM chunks WHERE document_id IN (SELECT value FROM json_each(?)) "
+            "GROUP BY document_id",
+            (json.dumps([row.rowid for row in windows]),),
+        )
+    }
+    for row in windows:
+        chunk = chunks.get(row.rowid)
+        if chunk is None:
+            continue
+        candidate = by_chunk.setdefault(chunk, Candidate(row.rowid, chunk))
+        candidate.window = {index: len(places[0]) for index, places in _merge(row.places, owners).items()}
+        candidate.window_length = row.length
+
+
+def _strong(candidates: list[Candidate], terms: tuple[Resolved, ...]) -> list[Candidate]:
+    """Without rows that hold nothing but single characters or pieces of identifiers, when more was to be had."""
+    strong = {index for index, term in enumerate(terms) if term.term.kind not in _WEAK}
+    kept = [c for c in candidates if not strong.isdisjoint(c.own) or not strong.isdisjoint(c.window)]
+    return kept or candidates
+
+
+def _hydrate(connection: apsw.Connection, candidates: list[Candidate]) -> None:
+    by_chunk = {candidate.chunk_id: candidate for candidate in candidates}
+    for row in connection.execute(
+        """SELECT c.id, c.document_id, c.start_line, c.end_line, c.heading, c.triggers, c.importance, c.projects,
+            c.supersedes, c.text_hash, c.line_starts, c.flags, d.kind, d.key, d.source, d.path, d.at, d.layer, d.title,
+            d.session_id, d.origin, d.speaker, d.record_kind, d.position, d.details, c.tokens
+        FROM chunks AS c JOIN documents AS d ON d.id = c.document_id
+        WHERE c.id IN (SELECT value FROM json_each(?))""",
+        (json.dumps(list(by_chunk)),),
+    ):
+        candidate = by_chunk[int(row[0])]
+        candidate.document_id = int(row[1])
+        candidate.start_line, candidate.end_line, candidate.heading = int(row[2]), int(row[3]), str(row[4])
+        candidate.triggers = tuple(json.loads(row[5])) if row[5] != "[]" else ()
+        candidate.importance = row[6]
+        candidate.projects = tuple(json.loads(row[7])) if row[7] != "[]" else ()
+        candidate.supersedes, candidate.text_hash, candidate.line_starts = row[8], bytes(row[9]), bytes(row[10])
+        candidate.flags, candidate.kind, candidate.key = int(row[11]), str(row[12]), str(row[13])
+        candidate.source, candidate.path, candidate.at, candidate.layer = row[14], str(row[15]), row[16], row[17]
+        candidate.title, candidate.session_id, candidate.origin = str(row[18]), row[19], str(row[20])
+        candidate.speaker, candidate.record_kind, candidate.position = row[21], row[22], row[23]
+        candidate.details = json.loads(row[24])
+        candidate.length = candidate.length or int(row[25])
+
+
+def _withheld(connection: apsw.Connection, terms: tuple[Resolved, ...], filters: Filters) -> int:
+    viewer = filters.viewer.expression()
+    if viewer is None:
+        return 0
+    phrases = [
+        probe for term in terms if term.chosen and term.count and term.term.kind not in _WEAK for probe in term.probes
+    ]
+    if not phrases:
+        return 0
+    own = filters.expression()
+    wanted = f"({{{_TEXT_COLUMNS}}} : ({match.any_of(phrases)}))" + (f" AND ({own})" if own is not None else "")
+    return match.count_rows(connection, "lexical", f"({wanted}) NOT ({viewer})", WITHHELD_MAX)

@@ -1,0 +1,139 @@
+"""What the index knows about words: stems, document counts, and what a word that occurs nowhere may have meant.
+
+Lives here: stemming as FTS5 does it, counts from the vocabulary, prefix and edit-distance expansion. Not here: which
+terms a query has (``query``) and what an expansion is worth (``rank``). Called by ``retrieve``.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import Final
+
+import apsw
+
+from memory_sqlite.generations.layout import FTS_TOKENIZER
+
+EXPANSIONS_MAX: Final = 6
+FUZZY_BUDGET_S: Final = 0.03
+"""Scanning the vocabulary for near words stops after this long: a typo must not cost more than the search."""
+FUZZY_MIN_CHARS: Final = 4
+
+_STEMS_MAX: Final = 50_000
+_stems: dict[str, str] = {}
+"""Stems seen by this process; a stem depends on nothing but the token."""
+
+
+class Vocabulary:
+    """Stems and document counts of one generation; keeps what it has looked up for the length of one search."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        name, *arguments = shlex.split(FTS_TOKENIZER)
+        self._stemmer = connection.fts5_tokenizer(name, arguments)
+        self._counts: dict[str, int] = {}
+
+    def stem(self, token: str) -> str:
+        """The token as the index stores it."""
+        known = _stems.get(token)
+        if known is None:
+            known = token
+            for item in self._stemmer(token.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False):
+                known = str(item[0])
+            if len(_stems) >= _STEMS_MAX:
+                _stems.clear()
+            _stems[token] = known
+        return known
+
+    def spelling(self, stem: str) -> str | None:
+        """A word that stems to ``stem``: MATCH stems what it is given, and a stem may stem further."""
+        for ending in ("", "e", "s", "es", "ed", "ing"):
+            if self.stem(stem + ending) == stem:
+                return stem + ending
+        if stem.endswith("i") and self.stem(stem[:-1] + "y") == stem:
+            return stem[:-1] + "y"
+        return None
+
+    def learn_common(self, tokens: list[str]) -> set[str]:
+        """Take the counts of common terms from their table; returns which of the tokens are common."""
+        stems = {self.stem(token): token for token in tokens}
+        common: set[str] = set()
+        for stem, token in stems.items():
+            row = self._connection.execute("SELECT documents FROM common_terms WHERE term = ?", (stem,)).fetchone()
+            if row is not None:
+                self._counts[stem] = int(row[0])
+                common.add(token)
+        return common
+
+    def count(self, token: str) -> int:
+        """In how many rows a token occurs."""
+        stem = self.stem(token)
+        known = self._counts.get(stem)
+        if known is None:
+            row = self._connection.execute("SELECT doc FROM lexical_vocabulary WHERE term = ?", (stem,)).fetchone()
+            known = self._counts[stem] = 0 if row is None else int(row[0])
+        return known
+
+    def completions(self, token: str) -> list[str]:
+        """Words whose stems begin with the token's, the most frequent first."""
+        stem = self.stem(token)
+        rows = self._connection.execute(
+            "SELECT term, doc FROM lexical_vocabulary WHERE term >= ? AND term < ? LIMIT 2000",
+            (stem, stem + "\U0010ffff"),
+        )
+        found = sorted(((int(doc), str(term)) for term, doc in rows if _is_word(str(term))), reverse=True)
+        return self._spelled([term for _, term in found])
+
+    def near(self, token: str) -> list[tuple[str, int]]:
+        """Words whose stems are one or two edits away, the most frequent of the nearest first, as ``(word, edits)``.
+
+        One edit for words below six characters, two above (a swap of neighbours is one edit). The first character is
+        taken to be right, or swapped with the second: that is what bounds the scan.
+        """
+        stem = self.stem(token)
+        if len(stem) < FUZZY_MIN_CHARS or not stem.isalpha():
+            return []
+        allowed = 1 if len(stem) < 6 else 2
+        deadline = time.perf_counter() + FUZZY_BUDGET_S
+        found: list[tuple[int, int, str]] = []
+        for first in dict.fromkeys((stem[0], stem[1])):
+            rows = self._connection.execute(
+                "SELECT term, doc FROM lexical_vocabulary WHERE term >= ? AND term < ?", (first, first + "\U0010ffff")
+            )
+            for number, (term, doc) in enumerate(rows):
+                if number % 256 == 255 and time.perf_counter() > deadline:
+                    break
+                if abs(len(term) - len(stem)) <= allowed and _is_word(term):
+                    edits = distance(stem, term, allowed)
+                    if edits <= allowed:
+                        found.append((edits, -int(doc), str(term)))
+        found.sort()
+        spelled = self._spelled([term for edits, _, term in found if edits == found[0][0]])
+        return [(word, found[0][0]) for word in spelled]
+
+    def _spelled(self, stems: list[str]) -> list[str]:
+        words = (self.spelling(stem) for stem in stems[: 2 * EXPANSIONS_MAX])
+        return [word for word in words if word is not None][:EXPANSIONS_MAX]
+
+
+def _is_word(term: str) -> bool:
+    return term.isalpha()
+
+
+def distance(left: str, right: str, limit: int) -> int:
+    """Optimal string alignment distance, or ``limit + 1`` when it is larger than ``limit``."""
+    if left == right:
+        return 0
+    before_last: list[int] = []
+    last = list(range(len(right) + 1))
+    for row, a in enumerate(left, 1):
+        current = [row]
+        for column, b in enumerate(right, 1):
+            cost = min(last[column] + 1, current[column - 1] + 1, last[column - 1] + (a != b))
+            if row > 1 and column > 1 and a == right[column - 2] and left[row - 2] == b:
+                cost = min(cost, before_last[column - 2] + 1)
+            current.append(cost)
+        if min(current) > limit:
+            return limit + 1
+        before_last, last = last, current
+    return last[-1]

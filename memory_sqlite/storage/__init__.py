@@ -1,0 +1,1 @@
+"""The canonical store as a file: connections, schema, session key, change log. Knows nothing of search."""

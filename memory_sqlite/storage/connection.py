@@ -1,0 +1,130 @@
+"""Opening SQLite files: one function per kind of file, each pragma with its reason.
+
+Nothing else in the package calls ``apsw.Connection``. Not here: schema (``migrate``) and what is in the tables.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from memory_sqlite import limits
+from memory_sqlite.storage.failures import translated, translated_index
+
+_WAL_RETRY_S: Final = 0.01
+
+
+def _common(connection: apsw.Connection) -> None:
+    connection.set_busy_timeout(limits.BUSY_TIMEOUT_MS)
+    connection.transaction_mode = "IMMEDIATE"
+    # deleted text must not stay readable in free pages; plain apsw has this off
+    connection.pragma("secure_delete", True)
+    # sorters and temporary tables hold text: never spill them to a temporary file in clear
+    connection.pragma("temp_store", 2)
+    # the schema is ours, but a hostile file must not run functions through views or triggers
+    connection.pragma("trusted_schema", False)
+    # a misspelt column must be an error, not a string
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+
+
+def _to_wal(connection: apsw.Connection) -> None:
+    """Switch to WAL. The switch ignores the busy handler, so the wait is ours."""
+    deadline = time.monotonic() + limits.BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.pragma("journal_mode", "wal")
+            return
+        except (apsw.BusyError, apsw.LockedError):
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_WAL_RETRY_S)
+
+
+def open_store(path: Path) -> apsw.Connection:
+    """The store for reading and writing; the file must exist. A commit is on disk when it returns.
+
+    Raises ``StoreBusy``, ``StoreReadOnly``, ``StoreDamaged``.
+    """
+    with translated("the store"):
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        _common(connection)
+        _to_wal(connection)
+        # "remembered" means on disk: one sync a turn (measured: 0.3 ms more than NORMAL on a quiet disk)
+        connection.pragma("synchronous", "FULL")
+        connection.pragma("foreign_keys", True)
+        # a WAL that once grew is cut back to this at the next checkpoint
+        connection.pragma("journal_size_limit", 64 * limits.MIB)
+        connection.pragma("cache_size", -16 * 1024)
+    return connection
+
+
+def open_store_reader(path: Path) -> apsw.Connection:
+    """The store for reading only; never migrates, never writes a page."""
+    with translated("the store"):
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        _common(connection)
+        connection.pragma("query_only", True)
+    return connection
+
+
+def open_index(path: Path) -> apsw.Connection:
+    """A generation for small changes. Derived, so a commit need not be on disk: the change log brings it back."""
+    with translated_index():
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        _common(connection)
+        _to_wal(connection)
+        connection.pragma("synchronous", "NORMAL")
+        connection.pragma("journal_size_limit", 64 * limits.MIB)
+        connection.pragma("cache_size", -16 * 1024)
+    return connection
+
+
+def create_index(path: Path) -> apsw.Connection:
+    """A new generation for bulk building: WAL without sync, under an exclusive lock that tells that a builder lives.
+
+    With the journal off, 1 of 25 kills corrupted the file; in WAL none did, for 12 % more CPU.
+    """
+    with translated_index():
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+        _common(connection)
+        connection.pragma("page_size", 4096)
+        connection.pragma("locking_mode", "exclusive")
+        _to_wal(connection)
+        connection.pragma("synchronous", "OFF")
+        connection.pragma("cache_size", -64 * 1024)
+    return connection
+
+
+def open_index_reader(path: Path) -> apsw.Connection:
+    """A generation for reading. The first read takes the hold: the open connection keeps the file from retirement."""
+    with translated_index():
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        _common(connection)
+        connection.pragma("query_only", True)
+        connection.pragma("mmap_size", 256 * limits.MIB)
+        connection.pragma("cache_size", -16 * 1024)
+    return connection
+
+
+def open_index_probe(path: Path) -> apsw.Connection | None:
+    """A generation alone: an open exclusive transaction, or ``None`` while anybody has the file open.
+
+    In exclusive locking mode ``BEGIN EXCLUSIVE`` fails while any connection in any process, also this one, has the WAL
+    file open (measured), and succeeds the moment the last one closes; a killed reader's hold vanishes with it. Raises
+    ``apsw.Error`` for a file that is no database.
+    """
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.pragma("locking_mode", "exclusive")
+        connection.execute("BEGIN EXCLUSIVE").fetchall()
+    except (apsw.BusyError, apsw.LockedError):
+        connection.close()
+        return None
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,51 @@
+"""SQLite's errors in the words of the catalogue. Who calls it: every place that opens or writes a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from memory_sqlite import errors
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turn SQLite's errors about the file itself into typed ones; ``what`` names the file's role, never its content.
+
+    Errors that say our own SQL is wrong stay what they are: they are defects, not conditions.
+    """
+    try:
+        yield
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise errors.StoreBusy(f"{what} is locked by another process") from error
+    except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise errors.StoreReadOnly(f"{what} cannot be written") from error
+    except apsw.FullError as error:
+        raise errors.DiskFull(f"the disk is full; {what} was left as it was") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise errors.StoreDamaged(f"{what} is damaged or not a database") from error
+    except apsw.CantOpenError as error:
+        raise errors.StoreReadOnly(f"{what} cannot be opened") from error
+    except apsw.IOError as error:
+        if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE:
+            # only ENOSPC becomes FullError: a quota and a file size limit arrive as a failed write
+            raise errors.DiskFull(f"{what} could not be written further; it was left as it was") from error
+        raise errors.StoreDamaged(f"{what} could not be read or written ({type(error).__name__})") from error
+    except apsw.InterruptError as error:
+        raise errors.Cancelled("the operation was cancelled") from error
+
+
+@contextmanager
+def translated_index() -> Iterator[None]:
+    """As ``translated``, for a generation: one that cannot be read is no loss of memory, it is built again."""
+    try:
+        with translated("the search index"):
+            yield
+    except errors.StoreDamaged as error:
+        raise errors.IndexUnavailable("the search index is damaged") from error
+    except errors.StoreReadOnly as error:
+        if isinstance(error.__cause__, apsw.CantOpenError):
+            raise errors.IndexUnavailable("the search index cannot be opened") from error
+        raise

@@ -1,0 +1,241 @@
+"""One agent's store, opened: data directory, session key, file, schema, key fingerprint.
+
+Everything that must hold before a row is read or written is checked here, in order, and nothing is created before the
+checks that could refuse have passed. Not here: what the tables mean.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from memory_sqlite import errors, paths
+from memory_sqlite.clock import Clock
+from memory_sqlite.storage import connection as connections
+from memory_sqlite.storage import migrate, session_key
+from memory_sqlite.storage.failures import translated
+from memory_sqlite.storage.pool import ReaderPool
+
+_SMALLEST_DATABASE: Final = 512
+"""Bytes of the smallest page that SQLite knows."""
+_LAYERED_FOLDERS: Final = (
+    "conversations",
+    "memories",
+    "scenarios",
+    "profiles",
+    "records",
+    "sessions",
+    "agent-profiles",
+)
+
+
+@dataclass
+class Store:
+    """An open store. ``connection`` writes unless ``read_only`` and is used by one thread at a time; ``readers`` serve
+    reads beside it."""
+
+    agent: str
+    directory: Path
+    key: bytes
+    connection: apsw.Connection
+    read_only: bool
+    readers: ReaderPool
+
+    def token(self, session: str) -> str:
+        """The opaque token of a session key."""
+        return paths.session_token(self.key, session)
+
+    @contextmanager
+    def transaction(self) -> Iterator[apsw.Connection]:
+        """One write transaction: all of it is on disk when the block ends, or none of it.
+
+        Raises ``StoreReadOnly``, ``StoreBusy``, ``DiskFull``, ``StoreDamaged``.
+        """
+        if self.read_only:
+            raise errors.StoreReadOnly("the store was opened for reading only")
+        with translated("the store"), self.connection:
+            yield self.connection
+
+    def close(self) -> None:
+        """Close every connection; safe to call twice."""
+        self.readers.close()
+        self.connection.close()
+
+
+def _readers(path: Path) -> ReaderPool:
+    return ReaderPool(lambda: connections.open_store_reader(path), "the store")
+
+
+def layered_layout(data_dir: Path) -> bool:
+    """True when a directory was written by the layered-memory product (any of its generations)."""
+    if (data_dir / ".isolation-key").exists() or (data_dir / ".encryption-check").exists():
+        return True
+    roots = [data_dir]
+    try:
+        roots += list((data_dir / paths.AGENTS_DIRECTORY).iterdir())
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    for root in roots:
+        for folder in _LAYERED_FOLDERS:
+            candidate = root / folder
+            if candidate.is_dir() and next(candidate.rglob("*.jsonl"), None) is not None:
+                return True
+    return False
+
+
+def _make_directories(*directories: Path) -> None:
+    """Each with mode 0700 and what is missing above it too; existing ones stay as they are."""
+    try:
+        # one by one: with ``parents`` the mode would be the last one's only, and the others open to all under umask 0
+        for wanted in directories:
+            for directory in (*reversed(wanted.parents), wanted):
+                if not directory.is_dir():
+                    directory.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError as error:
+        raise errors.StoreReadOnly(
+            f"a file stands where the directory {Path(str(error.filename)).name!r} should be"
+        ) from error
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise errors.DiskFull("the disk is full; the data directory could not be made") from error
+        raise errors.StoreReadOnly(f"the data directory cannot be made ({error.strerror})") from error
+
+
+def _make_file(path: Path) -> None:
+    """An empty file with mode 0600, so that SQLite gives its -wal and -shm the same. Never touches an existing one."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise errors.StoreReadOnly(f"{path.name} cannot be made ({error.strerror})") from error
+    session_key.sync_directory(path.parent)
+
+
+def _refuse_unsuitable(path: Path) -> None:
+    """Links, directories and other things that are not a plain file."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise errors.StoreReadOnly(f"memory.sqlite cannot be reached ({error.strerror})") from error
+    if not path.is_file() or path.is_symlink():
+        raise errors.StoreDamaged("memory.sqlite is not a regular file")
+    if status.st_size and not os.access(path, os.R_OK):
+        raise errors.StoreReadOnly("memory.sqlite cannot be read")
+    if 0 < status.st_size < _SMALLEST_DATABASE:  # SQLite takes one byte for an empty file and would write over it
+        raise errors.StoreDamaged("memory.sqlite is damaged or not a database")
+    if not status.st_size and _was_a_store(path):
+        raise errors.StoreDamaged("memory.sqlite is empty, although there was a store")
+
+
+def _was_a_store(path: Path) -> bool:
+    """Whether an empty file once held something: SQLite would throw its WAL away, and with it what can be saved. An
+    empty file alone is what a crash leaves between making the file and its schema."""
+    try:
+        if path.with_name(path.name + "-wal").stat().st_size:
+            return True
+    except FileNotFoundError:
+        pass
+    return any(paths.generation_number(entry.name) is not None for entry in os.scandir(path.parent))
+
+
+def _check_key(store: Store, *, write: bool) -> None:
+    """The store was made under this session key, or becomes so on its first open."""
+    expected = store.connection.execute("SELECT value FROM store_info WHERE key = 'session_key_fingerprint'").get
+    actual = session_key.fingerprint(store.key)
+    if expected is None and write:
+        with store.transaction() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO store_info VALUES ('session_key_fingerprint', ?), ('agent', ?)",
+                (actual, store.agent),
+            )
+        return
+    if expected != actual:
+        raise errors.SessionKeyChanged("session.key is not the one this agent's store was made with")
+
+
+def agents(data_dir: Path) -> list[str]:
+    """Directory names below ``agents`` that hold a store; the hash keeps names that differ only in case apart."""
+    try:
+        found = [entry.name for entry in os.scandir(data_dir / paths.AGENTS_DIRECTORY) if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+    return sorted(name for name in found if (data_dir / paths.AGENTS_DIRECTORY / name / paths.STORE_FILE).exists())
+
+
+def open_for_writing(data_dir: Path, agent: str, clock: Clock) -> Store:
+    """Open an agent's store, making directories, key, file and schema where they are missing.
+
+    Raises ``LegacyLayout``, the three session-key errors, ``SchemaTooNew``, ``StoreDamaged``, ``StoreBusy``,
+    ``StoreReadOnly``, ``DiskFull``. A newer, damaged or foreign file is left exactly as it is.
+    """
+    directory = paths.agent_directory(data_dir, agent)
+    path = directory / paths.STORE_FILE
+    _refuse_unsuitable(path)
+    if not path.exists() and layered_layout(data_dir):
+        raise errors.LegacyLayout("this directory belongs to the layered-memory product and was not touched")
+    _make_directories(data_dir)
+    try:
+        key = session_key.load_or_create(data_dir, clock)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise errors.DiskFull("the disk is full; session.key could not be made") from error
+        raise errors.StoreReadOnly(f"session.key cannot be made ({error.strerror})") from error
+    _make_directories(directory)
+    if path.exists() and path.stat().st_size:
+        _check_untouched(path)
+    _make_file(path)
+    connection = connections.open_store(path)
+    store = Store(agent, directory, key, connection, False, _readers(path))
+    try:
+        with translated("the store"):
+            if connection.readonly("main"):
+                raise errors.StoreReadOnly("the store cannot be written")
+            migrate.migrate(connection)
+            _check_key(store, write=True)
+    except BaseException:
+        connection.close()
+        raise
+    return store
+
+
+def _check_untouched(path: Path) -> None:
+    """Look through a read-only connection first: a file we must refuse is not even switched to WAL."""
+    reader = connections.open_store_reader(path)
+    try:
+        with translated("the store"):
+            migrate.check(reader)
+    finally:
+        reader.close()
+
+
+def open_for_reading(data_dir: Path, agent: str) -> Store:
+    """Open an agent's store for reading; makes nothing. Raises ``UnknownAgent`` when there is none."""
+    directory = paths.agent_directory(data_dir, agent)
+    path = directory / paths.STORE_FILE
+    _refuse_unsuitable(path)
+    if not path.exists() or not path.stat().st_size:
+        if layered_layout(data_dir):
+            raise errors.LegacyLayout("this directory belongs to the layered-memory product and was not touched")
+        raise errors.UnknownAgent(f"there is no memory of an agent named {agent!r}")
+    key = session_key.load(data_dir)
+    connection = connections.open_store_reader(path)
+    store = Store(agent, directory, key, connection, True, _readers(path))
+    try:
+        with translated("the store"):
+            if migrate.check(connection) < migrate.latest():
+                raise errors.StoreReadOnly("the store must be upgraded first; open it once for writing")
+            _check_key(store, write=False)
+    except BaseException:
+        connection.close()
+        raise
+    return store

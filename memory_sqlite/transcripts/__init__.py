@@ -1,0 +1,1 @@
+"""L0: sessions, turns and messages in the store. What was said is written here and nowhere else."""

@@ -1,0 +1,278 @@
+"""Accepting turns: L0 rows, once each, whatever way and in whatever order they arrive.
+
+``accept`` works inside the caller's transaction, so that the layers made from a turn are stored with it or not at all.
+Not here: what is remembered from a turn (``layers``), and when the index learns of it (``indexing``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import apsw
+
+from memory_sqlite import limits
+from memory_sqlite.model import Message, OriginClass
+from memory_sqlite.storage import change_log
+from memory_sqlite.storage.fetch import all_rows
+from memory_sqlite.transcripts.identity import SYNTHETIC_PREFIX, run_digest, text_digest
+from memory_sqlite.transcripts.sessions import Session
+
+Way = Literal["remember", "commit", "import"]
+
+_ARRIVAL_PREFIX: Final = "="
+"""Entry ids that only say: this message has arrived by this way. One copy of a message per way, no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message row, as much of it as the layers need."""
+
+    id: int
+    message: Message
+    origin: OriginClass
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of one turn. ``stored`` holds the messages that are new; ``is_new`` is false for a known turn."""
+
+    turn_id: int
+    ordinal: int
+    is_new: bool
+    at: int
+    stored: tuple[StoredMessage, ...]
+
+
+def origin_of(message: Message, *, from_owner: bool) -> OriginClass:
+    """Where a message came from: the owner, the agent, the system, or somebody who is not to be trusted."""
+    if message.is_tool_output:
+        return "untrusted"
+    if message.role == "assistant":
+        return "agent"
+    if message.role in ("system", "developer"):
+        return "system"
+    return "owner" if from_owner and message.role == "user" else "untrusted"
+
+
+def accept(
+    connection: apsw.Connection,
+    session: Session,
+    messages: Sequence[Message],
+    *,
+    way: Way,
+    run_id: str | None,
+    part: int,
+    from_owner: bool,
+    now: int,
+) -> Accepted:
+    """Store one turn's messages, or recognise the turn.
+
+    ``part`` is the turn's place among the turns of one call (0-based): a run that carries several turns has one run id
+    and several parts. ``from_owner`` says whether the person speaking in this turn is the agent's owner.
+    """
+    digest = run_digest(session.token, run_id, part) if run_id is not None else None
+    if digest is not None:
+        row = connection.execute(
+            "SELECT a.turn_id, t.ordinal, t.at FROM accepted_runs a LEFT JOIN turns t ON t.id = a.turn_id"
+            " WHERE a.digest = ?",
+            (digest,),
+        ).fetchone()
+        if row is not None:
+            return Accepted(row[0] or 0, row[1] or 0, False, row[2] or now, ())
+    known = _recognise(connection, session, messages, way, now)
+    turn = _turn_of(connection, messages, known)
+    if turn is None:
+        missing = [index for index in range(len(messages)) if known[index] is None]
+        return _store_new(
+            connection, session, [messages[index] for index in missing], way, run_id, digest, from_owner, now
+        )
+    turn_id, ordinal, at = turn
+    for index, message_id in enumerate(known):
+        if message_id is not None:
+            _claim(connection, session.id, message_id, messages[index], way)
+            _grow(connection, message_id, messages[index])
+    added = [messages[index] for index in range(len(messages)) if known[index] is None]
+    stored = _insert(connection, session, turn_id, added, way, from_owner, at)
+    if digest is not None:
+        connection.execute("INSERT INTO accepted_runs VALUES (?, ?)", (digest, turn_id))
+        connection.execute("UPDATE turns SET run_id = ? WHERE id = ? AND run_id IS NULL", (run_id, turn_id))
+    return Accepted(turn_id, ordinal, False, at, stored)
+
+
+def _entry_ids(message: Message) -> tuple[str, ...]:
+    ids = dict.fromkeys(message.entry_ids)
+    if message.host_id is not None:
+        ids.setdefault(message.host_id, None)
+    return tuple(ids)
+
+
+def _recognise(
+    connection: apsw.Connection, session: Session, messages: Sequence[Message], way: Way, now: int
+) -> list[int | None]:
+    """For each message the row it already has, by entry id, else by content for copies that came by another way."""
+    found: list[int | None] = [_by_entry(connection, session.id, message, way) for message in messages]
+    taken = {message_id for message_id in found if message_id is not None}
+    for index, message in enumerate(messages):
+        if found[index] is None:
+            match = _by_content(connection, session.id, message, way, taken, now)
+            if match is not None:
+                found[index] = match
+                taken.add(match)
+    return found
+
+
+def _by_entry(connection: apsw.Connection, session_id: int, message: Message, way: Way) -> int | None:
+    for entry_id in _entry_ids(message):
+        row = connection.execute(
+            "SELECT message_id FROM message_entries WHERE session_id = ? AND entry_id = ?"
+            + (" AND way = ?" if entry_id.startswith(SYNTHETIC_PREFIX) else ""),
+            (session_id, entry_id, way) if entry_id.startswith(SYNTHETIC_PREFIX) else (session_id, entry_id),
+        ).fetchone()
+        if row is not None:
+            return int(row[0])
+    return None
+
+
+def _by_content(
+    connection: apsw.Connection, session_id: int, message: Message, way: Way, taken: set[int], now: int
+) -> int | None:
+    # what is said live without a time is said now: "yes" today is not the "yes" of an imported transcript of last
+    # month; a transcript without times tells only the order, so there the first copy that fits is taken
+    said_at = message.at if message.at is not None or way == "import" else now
+    rows = all_rows(
+        connection,
+        "SELECT m.id, m.at FROM messages m WHERE m.session_id = ? AND m.text_digest = ? AND m.role = ?"
+        " AND NOT EXISTS (SELECT 1 FROM message_entries e WHERE e.message_id = m.id AND e.way = ?)"
+        " ORDER BY m.position",
+        (session_id, text_digest(message.role, message.text), message.role, way),
+    )
+    for message_id, at in rows:
+        if message_id in taken:
+            continue
+        if said_at is None or abs(at - said_at) <= limits.SAME_TURN_WINDOW_MS:
+            return int(message_id)
+    return None
+
+
+def _turn_of(
+    connection: apsw.Connection, messages: Sequence[Message], known: Sequence[int | None]
+) -> tuple[int, int, int] | None:
+    """The stored turn these messages belong to: the one that holds all the person's words, or, where nobody but the
+    agent speaks, the one that holds any of them."""
+    persons = [index for index, message in enumerate(messages) if message.role == "user" and not message.is_tool_output]
+    telling = persons or range(len(messages))
+    ids = [known[index] for index in telling]
+    if not ids or (None in ids if persons else all(message_id is None for message_id in ids)):
+        return None
+    first = next(message_id for message_id in ids if message_id is not None)
+    row = connection.execute(
+        "SELECT t.id, t.ordinal, t.at FROM messages m JOIN turns t ON t.id = m.turn_id WHERE m.id = ?", (first,)
+    ).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1]), int(row[2])
+
+
+def _store_new(
+    connection: apsw.Connection,
+    session: Session,
+    messages: Sequence[Message],
+    way: Way,
+    run_id: str | None,
+    digest: bytes | None,
+    from_owner: bool,
+    now: int,
+) -> Accepted:
+    at = next((message.at for message in messages if message.at is not None), now)
+    ordinal = connection.execute(
+        "UPDATE sessions SET turn_count = turn_count + 1, active_at = max(active_at, ?) WHERE id = ?"
+        " RETURNING turn_count",
+        (at, session.id),
+    ).get
+    connection.execute(
+        "INSERT INTO turns (session_id, ordinal, run_id, arrived_by, at, recorded_at) VALUES (?, ?, ?, ?, ?, ?)",
+        (session.id, ordinal, run_id, way, at, now),
+    )
+    turn_id = connection.last_insert_rowid()
+    if digest is not None:
+        connection.execute("INSERT INTO accepted_runs VALUES (?, ?)", (digest, turn_id))
+    stored = _insert(connection, session, turn_id, messages, way, from_owner, at)
+    assert isinstance(ordinal, int)
+    return Accepted(turn_id, ordinal, True, at, stored)
+
+
+def _insert(
+    connection: apsw.Connection,
+    session: Session,
+    turn_id: int,
+    messages: Sequence[Message],
+    way: Way,
+    from_owner: bool,
+    fallback_at: int,
+) -> tuple[StoredMessage, ...]:
+    if not messages:
+        return ()
+    last = connection.execute(
+        "UPDATE sessions SET message_count = message_count + ? WHERE id = ? RETURNING message_count",
+        (len(messages), session.id),
+    ).get
+    assert isinstance(last, int)
+    stored = []
+    for position, message in enumerate(messages, last - len(messages) + 1):
+        origin = origin_of(message, from_owner=from_owner)
+        connection.execute(
+            "INSERT INTO messages (session_id, turn_id, position, host_id, role, name, sender, text, raw, at, origin,"
+            " is_tool_output, redactions, cut_from_bytes, text_digest)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                session.id,
+                turn_id,
+                position,
+                message.host_id,
+                message.role,
+                message.name,
+                message.sender,
+                message.text,
+                message.raw,
+                message.at if message.at is not None else fallback_at,
+                origin,
+                int(message.is_tool_output),
+                message.redactions,
+                message.cut_from_bytes,
+                text_digest(message.role, message.text),
+            ),
+        )
+        message_id = connection.last_insert_rowid()
+        _claim(connection, session.id, message_id, message, way)
+        change_log.append(connection, "message", message_id)
+        stored.append(StoredMessage(message_id, message, origin))
+    return tuple(stored)
+
+
+def _claim(connection: apsw.Connection, session_id: int, message_id: int, message: Message, way: Way) -> None:
+    """Note that this message has arrived by this way, under these entry ids."""
+    ids: Iterable[str] = _entry_ids(message) or (f"{_ARRIVAL_PREFIX}{message_id}",)
+    connection.executemany(
+        "INSERT OR IGNORE INTO message_entries (session_id, entry_id, message_id, way) VALUES (?, ?, ?, ?)",
+        [(session_id, entry_id, message_id, way) for entry_id in ids],
+    )
+
+
+def _grow(connection: apsw.Connection, message_id: int, message: Message) -> None:
+    """An answer that was still being written when it was first read: take the longer text."""
+    text = connection.execute("SELECT text FROM messages WHERE id = ?", (message_id,)).get
+    assert isinstance(text, str)
+    if len(message.text) > len(text) and message.text.startswith(text):
+        connection.execute(
+            "UPDATE messages SET text = ?, raw = ?, redactions = ?, cut_from_bytes = ?, text_digest = ? WHERE id = ?",
+            (
+                message.text,
+                message.raw,
+                message.redactions,
+                message.cut_from_bytes,
+                text_digest(message.role, message.text),
+                message_id,
+            ),
+        )
+        change_log.append(connection, "message", message_id)

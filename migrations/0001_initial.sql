@@ -1,0 +1,154 @@
+-- The store, version 1. Times are milliseconds since the epoch, UTC. Every table is STRICT.
+-- Canonical rows: migrated, never rebuilt. What can be computed again lives in the generations' own files.
+
+CREATE TABLE store_info (
+  key   TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One conversation. What a session is (chat_type, kind, owner) decides who may see what was said in it.
+CREATE TABLE sessions (
+  id              INTEGER PRIMARY KEY,
+  key             TEXT    NOT NULL UNIQUE,
+  token           TEXT    NOT NULL UNIQUE,
+  chat_type       TEXT    NOT NULL DEFAULT 'unknown' CHECK (chat_type IN ('direct', 'group', 'channel', 'unknown')),
+  kind            TEXT    NOT NULL DEFAULT 'unknown' CHECK (kind IN ('interactive', 'cron', 'heartbeat', 'subagent', 'unknown')),
+  sender_is_owner INTEGER CHECK (sender_is_owner IN (0, 1)),
+  project         TEXT,
+  turn_count      INTEGER NOT NULL DEFAULT 0 CHECK (turn_count >= 0),
+  message_count   INTEGER NOT NULL DEFAULT 0 CHECK (message_count >= 0),
+  started_at      INTEGER NOT NULL,
+  active_at       INTEGER NOT NULL,
+  recorded_at     INTEGER NOT NULL
+) STRICT;
+
+-- One accepted exchange. ordinal counts the session's turns for ever, also over deleted ones.
+CREATE TABLE turns (
+  id              INTEGER PRIMARY KEY,
+  session_id      INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+  ordinal         INTEGER NOT NULL CHECK (ordinal >= 1),
+  run_id          TEXT,
+  advancement_key TEXT UNIQUE,
+  arrived_by      TEXT    NOT NULL,
+  at              INTEGER NOT NULL,
+  recorded_at     INTEGER NOT NULL,
+  UNIQUE (session_id, ordinal)
+) STRICT;
+
+-- Which runs were accepted, for ever: outlives the turn, so that a replay after retention or forgetting adds nothing.
+-- The digest is SHA-256 over token, NUL, run id and the turn's place in the run.
+CREATE TABLE accepted_runs (
+  digest  BLOB PRIMARY KEY CHECK (length(digest) = 32),
+  turn_id INTEGER REFERENCES turns (id) ON DELETE SET NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX accepted_runs_turn ON accepted_runs (turn_id);
+
+-- L0: one utterance. text is what is shown and searched, raw the host's own record.
+CREATE TABLE messages (
+  id             INTEGER PRIMARY KEY,
+  session_id     INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+  turn_id        INTEGER NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
+  position       INTEGER NOT NULL CHECK (position >= 1),
+  host_id        TEXT,
+  role           TEXT    NOT NULL,
+  name           TEXT,
+  sender         TEXT,
+  text           TEXT    NOT NULL,
+  raw            TEXT    NOT NULL,
+  at             INTEGER NOT NULL,
+  origin         TEXT    NOT NULL CHECK (origin IN ('owner', 'agent', 'untrusted', 'system')),
+  is_tool_output INTEGER NOT NULL DEFAULT 0 CHECK (is_tool_output IN (0, 1)),
+  redactions     INTEGER NOT NULL DEFAULT 0,
+  cut_from_bytes INTEGER,
+  text_digest    BLOB    NOT NULL CHECK (length(text_digest) = 16),
+  UNIQUE (session_id, position)
+) STRICT;
+CREATE INDEX messages_turn ON messages (turn_id);
+CREATE INDEX messages_host ON messages (session_id, host_id) WHERE host_id IS NOT NULL;
+CREATE INDEX messages_digest ON messages (session_id, text_digest);
+
+-- Each transcript entry and each way of arrival that a message was built from: one entry belongs to one message.
+CREATE TABLE message_entries (
+  session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+  entry_id   TEXT    NOT NULL,
+  message_id INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+  way        TEXT    NOT NULL,
+  PRIMARY KEY (session_id, entry_id, way)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_entries_message ON message_entries (message_id);
+
+-- L1 to L3. A superseded record stays readable; it is not searched. day and ordinal make its virtual path and line.
+CREATE TABLE records (
+  id            INTEGER PRIMARY KEY,
+  record_id     TEXT    NOT NULL UNIQUE,
+  layer         TEXT    NOT NULL CHECK (layer IN ('L1', 'L2', 'L3')),
+  kind          TEXT,
+  content       TEXT    NOT NULL,
+  keywords      TEXT    NOT NULL DEFAULT '[]' CHECK (json_valid(keywords)),
+  session_id    INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+  turn_id       INTEGER REFERENCES turns (id) ON DELETE SET NULL,
+  sender        TEXT,
+  run_id        TEXT,
+  origin        TEXT    NOT NULL CHECK (origin IN ('owner', 'agent', 'untrusted', 'system')),
+  agent_wide    INTEGER NOT NULL DEFAULT 0 CHECK (agent_wide IN (0, 1)),
+  importance    INTEGER CHECK (importance BETWEEN 1 AND 10),
+  triggers      TEXT    NOT NULL DEFAULT '[]' CHECK (json_valid(triggers)),
+  projects      TEXT    NOT NULL DEFAULT '[]' CHECK (json_valid(projects)),
+  slot          TEXT,
+  value         TEXT,
+  polarity      INTEGER NOT NULL DEFAULT 1 CHECK (polarity IN (-1, 1)),
+  status        TEXT    NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'superseded')),
+  superseded_by INTEGER REFERENCES records (id) ON DELETE SET NULL,
+  reinforced    INTEGER NOT NULL DEFAULT 1 CHECK (reinforced >= 1),
+  reinforced_at INTEGER,
+  day           TEXT    NOT NULL CHECK (day GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
+  folder        TEXT    NOT NULL CHECK (folder IN ('memories', 'scenarios', 'profiles', 'agent-profiles')),
+  ordinal       INTEGER NOT NULL CHECK (ordinal >= 1),
+  event_at      INTEGER NOT NULL,
+  created_at    INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX records_place ON records (session_id, folder, day, ordinal) WHERE folder <> 'agent-profiles';
+CREATE UNIQUE INDEX records_agent_place ON records (day, ordinal) WHERE folder = 'agent-profiles';
+CREATE INDEX records_slot ON records (slot) WHERE slot IS NOT NULL AND status = 'active';
+CREATE INDEX records_turn ON records (turn_id);
+CREATE INDEX records_superseded ON records (superseded_by) WHERE superseded_by IS NOT NULL;
+
+-- The lasting record that something was forgotten. subject is an opaque token or id, never text of a memory.
+CREATE TABLE tombstones (
+  id      INTEGER PRIMARY KEY,
+  kind    TEXT    NOT NULL CHECK (kind IN ('session', 'turn', 'message', 'record', 'entry')),
+  subject TEXT    NOT NULL,
+  reason  TEXT    NOT NULL,
+  at      INTEGER NOT NULL,
+  UNIQUE (kind, subject)
+) STRICT;
+
+-- Every insert, change and deletion of something searchable, in commit order. Generations apply it.
+CREATE TABLE change_log (
+  seq    INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind   TEXT    NOT NULL CHECK (kind IN ('message', 'record', 'session')),
+  target INTEGER NOT NULL,
+  op     TEXT    NOT NULL CHECK (op IN ('put', 'delete'))
+) STRICT;
+
+-- The builds of the derived search index. Numbers are never used twice.
+CREATE TABLE generations (
+  number       INTEGER PRIMARY KEY AUTOINCREMENT,
+  identity     TEXT    NOT NULL CHECK (json_valid(identity)),
+  state        TEXT    NOT NULL CHECK (state IN ('building', 'current', 'retired')),
+  created_at   INTEGER NOT NULL,
+  published_at INTEGER,
+  retired_at   INTEGER
+) STRICT;
+CREATE UNIQUE INDEX generations_current ON generations (state) WHERE state = 'current';
+
+-- How far each transcript file has been read, so that a grown file is read on and an unchanged one skipped.
+CREATE TABLE import_cursors (
+  path     TEXT    PRIMARY KEY,
+  format   TEXT    NOT NULL,
+  device   INTEGER NOT NULL,
+  inode    INTEGER NOT NULL,
+  size     INTEGER NOT NULL,
+  mtime_ns INTEGER NOT NULL,
+  at       INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

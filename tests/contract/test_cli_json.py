@@ -1,0 +1,174 @@
+"""The JSON documents of the command line are frozen: names are added to them, never renamed or dropped."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from memory_sqlite.cli.app import root
+from memory_sqlite.cli.hits import heading
+from memory_sqlite.model import Hit
+
+PAGE = ["ok", "query", "hits", "coverage", "stale", "warnings", "withheld", "disabled"]
+HIT = [
+    "reference", "path", "start_line", "end_line", "excerpt", "matches", "score", "source", "layer", "citation",
+    "provenance", "time", "heading", "title", "session", "message_id", "speaker", "importance", "triggers", "projects",
+    "duplicates", "explanation",
+]  # fmt: skip
+PASSAGE = [
+    "ok", "status", "reference", "path", "text", "from_line", "lines", "truncated", "next_from", "next_offset",
+    "source", "layer", "provenance", "time",
+]  # fmt: skip
+BLOCK = ["ok", "text", "hits", "reason", "elapsed_ms", "warnings"]
+RECEIPT = [
+    "ok", "status", "session", "turns", "messages", "episodes", "scenarios", "facts", "superseded", "redactions",
+    "shortened", "searchable", "warnings",
+]  # fmt: skip
+IMPORTED = [
+    "ok", "status", "files", "sessions", "turns_stored", "turns_known", "messages", "episodes", "facts", "shortened",
+    "redactions", "refused", "ignored", "unchanged", "seconds", "problems",
+]  # fmt: skip
+INDEXED = [
+    "ok", "status", "generation", "added", "changed", "removed", "unchanged", "chunks", "applied_changes", "seconds",
+    "problems",
+]  # fmt: skip
+SESSION = [
+    "session", "token", "chat_type", "kind", "sender_is_owner", "owner_private", "indexed", "project", "turns",
+    "messages", "started_at", "active_at",
+]  # fmt: skip
+STATUS = [
+    "ok", "agent", "status", "data_dir", "store", "workspace", "compatibility", "profile_scope", "redact_secrets",
+    "encrypted", "retention_days", "read_only", "sessions", "internal_sessions", "turns", "messages", "records",
+    "superseded", "redactions", "shortened", "sizes", "index",
+]  # fmt: skip
+QUICKSTART = [
+    "ok", "agent", "data_dir", "workspace", "files", "imported", "indexed", "searches", "recall", "status",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    monkeypatch.setenv("MEMORY_SQLITE_DATA_DIR", str(tmp_path / "data"))
+
+
+def call(*words: str, stdin: str | None = None) -> dict[str, Any]:
+    result = CliRunner().invoke(root, [*words, "--json"], input=stdin)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("\n") == 1
+    assert result.stderr == ""
+    document: dict[str, Any] = json.loads(result.stdout)
+    assert document["ok"] is True
+    return document
+
+
+def test_documents_of_the_main_job(tmp_path: Path) -> None:
+    """Remember, index, search, get, recall, sessions, status: the fields of each, in order."""
+    note = tmp_path / "workspace" / "memory" / "net.md"
+    note.parent.mkdir(parents=True)
+    note.write_text("# Network\n\nThe router is in VLAN 20.\n")
+    receipt = call("remember", "--user", "I love oolong tea.", "--assistant", "Noted.", "--run-id", "r1")
+    assert list(receipt) == RECEIPT
+    assert (receipt["status"], receipt["session"], receipt["messages"]) == ("stored", "cli", 2)
+    assert call("remember", "--user", "I love oolong tea.", "--run-id", "r1")["status"] == "duplicate"
+    indexed = call("index", "--workspace", str(tmp_path / "workspace"))
+    assert list(indexed) == INDEXED
+    page = call("search", "router", "VLAN")
+    assert list(page) == PAGE
+    hit = page["hits"][0]
+    assert list(hit) == HIT
+    assert (hit["path"], hit["source"], hit["layer"]) == ("memory/net.md", "memory", None)
+    assert hit["citation"].startswith("memory/net.md#L")
+    first = hit["matches"][0]
+    assert list(first) == ["start", "end"]
+    assert hit["excerpt"][first["start"] : first["end"]].lower() in ("router", "vlan")
+    passage = call("get", hit["reference"])
+    assert list(passage) == PASSAGE
+    assert passage["status"] == "ok"
+    assert "VLAN 20" in passage["text"]
+    part = call("get", "memory/net.md", "--from", "3", "--offset", "4", "--lines", "1")
+    assert part["text"].rstrip() == "router is in VLAN 20."
+    assert call("get", "memory/absent.md")["status"] == "not_found"
+    block = call("recall", "which tea do I love?")
+    assert list(block) == BLOCK
+    assert "oolong" in block["text"]
+    sessions = call("sessions")
+    assert list(sessions) == ["ok", "count", "sessions"]
+    assert (sessions["count"], sessions["sessions"][0]["session"]) == (1, "cli")
+    assert list(sessions["sessions"][0]) == SESSION
+    assert "cli  direct, owner  1 turn, 2 messages" in CliRunner().invoke(root, ["sessions"]).stdout
+    status = call("status")
+    assert list(status) == STATUS
+    assert (status["agent"], status["turns"], status["index"]["documents"]["note"]) == ("main", 1, 1)
+
+
+def test_documents_of_imports(tmp_path: Path) -> None:
+    """One odd line costs that line: the report counts it, the exit code stays 0."""
+    transcript = tmp_path / "chat.jsonl"
+    lines = [
+        {"role": "user", "content": "Where is the key?"},
+        {"role": "assistant", "content": "Behind the barometer."},
+    ]
+    transcript.write_text("\n".join([*(json.dumps(line) for line in lines), "{broken"]) + "\n")
+    report = call("import", "transcripts", str(transcript))
+    assert list(report) == IMPORTED
+    assert (report["status"], report["messages"], report["refused"]) == ("partial", 2, 1)
+    assert list(report["problems"][0]) == ["path", "reason", "line"]
+    assert report["problems"][0]["line"] == 3
+    again = call("import", "transcripts", str(transcript))
+    assert (again["turns_stored"], again["turns_known"] + again["unchanged"]) == (0, 1)
+
+
+def test_remember_reads_a_document(tmp_path: Path) -> None:
+    """Standard input is a turn; what the options say wins; a group's speaker is no owner unless said."""
+    turn = {"session": "friday", "chat_type": "group", "messages": [{"role": "user", "content": "I like walnuts."}]}
+    assert call("remember", stdin=json.dumps(turn))["session"] == "friday"
+    assert call("remember", "--session", "monday", stdin=json.dumps(turn["messages"]))["session"] == "monday"
+    found = {session["session"]: session for session in call("sessions")["sessions"]}
+    assert (found["friday"]["chat_type"], found["friday"]["sender_is_owner"]) == ("group", False)
+    assert (found["monday"]["chat_type"], found["monday"]["sender_is_owner"]) == ("direct", True)
+
+
+def test_quickstart_twice(tmp_path: Path) -> None:
+    """It finds something in each language, says where the files are, keeps to its own agent, and can be repeated."""
+    first = call("quickstart")
+    assert list(first) == QUICKSTART
+    assert first["agent"] == "quickstart"
+    assert first["imported"]["turns_stored"] == 12
+    assert all(page["hits"] for page in first["searches"])
+    assert "oolong" in first["recall"]["text"]
+    assert all(Path(path).is_file() for path in first["files"])
+    edited = Path(first["workspace"]) / "memory" / "ferry.md"
+    edited.write_text("The Petrel was sold.\n")
+    second = call("quickstart")
+    assert second["imported"]["turns_stored"] == 0
+    assert edited.read_text() == "The Petrel was sold.\n"
+    assert [path.name.rpartition("-")[0] for path in (tmp_path / "data" / "agents").iterdir()] == ["quickstart"]
+    human = CliRunner().invoke(root, ["quickstart"])
+    assert human.exit_code == 0
+    assert "> search" in human.stdout
+    assert "memory.sqlite" in human.stdout
+
+
+def test_every_field_is_documented() -> None:
+    """docs/json.md names every field of every document."""
+    text = (resources.files("memory_sqlite") / "docs" / "json.md").read_text("utf-8")
+    for names in (PAGE, HIT, PASSAGE, BLOCK, RECEIPT, IMPORTED, INDEXED, SESSION, STATUS, QUICKSTART):
+        for name in names[1:]:
+            assert f"`{name}`" in text, name
+
+
+def test_a_hit_for_people_has_rank_score_citation_and_time() -> None:
+    """The human form: enough to judge and to cite; nothing stored can break the line."""
+    hit = Hit(
+        reference="r", path="sessions/t", start_line=3, end_line=3, excerpt="x", matches=(), score=0.829,
+        source="sessions", layer="L0", citation="sessions/t#L3", provenance={}, time="2026-07-15T08:30:00.120Z",
+        session="agent:main\n\x1b[2J", speaker="Mia",
+    )  # fmt: skip
+    assert heading(1, hit) == "1. 0.83  sessions/t#L3  2026-07-15 08:30Z  Mia in agent:main"

@@ -1,0 +1,237 @@
+"""Rules of settings and their origins: default < file < environment < argument, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_sqlite import errors, limits
+from memory_sqlite.config import ExtraPath, Origin, Settings, config_path, load
+from memory_sqlite.config_fields import FIELDS
+
+SECRET = "k3y-that-must-never-be-shown-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _no_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-config"))
+    monkeypatch.delenv("MEMORY_SQLITE_CONFIG", raising=False)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "memory-sqlite.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refusal(**arguments: Any) -> errors.InvalidConfiguration:
+    with pytest.raises(errors.InvalidConfiguration) as caught:
+        load(**arguments)
+    return caught.value
+
+
+def test_table_and_dataclass_name_the_same_settings() -> None:
+    """Every setting of the table is a field, and there is no other."""
+    assert {entry.name for entry in FIELDS} == {field.name for field in fields(Settings)}
+
+
+def test_defaults_and_bounds_are_those_of_the_limits() -> None:
+    """Names, ranges and defaults of section 12, once, in limits.py."""
+    for entry in FIELDS:
+        if entry.kind == "integer":
+            low, high, default = getattr(limits, entry.name.upper())
+            assert entry.bounds == (low, high)
+            assert getattr(Settings(), entry.name) == default
+
+
+def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
+    """default < file < environment < argument, and every origin is reported."""
+    file = written(tmp_path, 'agent = "file"\nmax_read_lines = 20\nextraction_interval = 7\n')
+    settings, origins = load(
+        file=file,
+        environ={"MEMORY_SQLITE_AGENT": "environment", "MEMORY_SQLITE_MAX_READ_LINES": "30"},
+        arguments={"agent": "argument", "workspace": None},
+    )
+    assert (settings.agent, settings.max_read_lines, settings.extraction_interval) == ("argument", 30, 7)
+    assert settings.retention_days == 90
+    assert origins["agent"] == Origin("argument", "--agent")
+    assert origins["max_read_lines"] == Origin("environment", "MEMORY_SQLITE_MAX_READ_LINES")
+    assert origins["extraction_interval"] == Origin("file", str(file))
+    assert origins["retention_days"] == Origin("default")
+
+
+def test_unknown_key_names_itself_and_the_nearest_known_one(tmp_path: Path) -> None:
+    """A misspelt or camelCase key is an error with a suggestion, never ignored."""
+    error = refusal(file=written(tmp_path, "maxSearchResults = 5\n"), environ={})
+    assert "maxSearchResults" in error.message
+    assert "max_search_results" in error.hint
+    assert "encryption_key_env" in refusal(file=written(tmp_path, 'encryption_key = "X"\n'), environ={}).hint
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("max_search_results = true", "max_search_results"),
+        ('max_search_results = "40"', "max_search_results"),
+        ("max_search_results = 5.0", "max_search_results"),
+        ("max_search_results = 0", "max_search_results"),
+        ("max_search_results = 101", "max_search_results"),
+        ('max_search_results = "none"', "max_search_results"),
+        ("retention_days = 3651", "retention_days"),
+        ('enabled = "false"', "enabled"),
+        ("enabled = 0", "enabled"),
+        ('agent = "  "', "agent"),
+        ("data_dir = 3", "data_dir"),
+        ('workspace = "a\\u0000b"', "workspace"),
+        ('profile_scope = "everyone"', "profile_scope"),
+        ('compatibility = "layered"', "compatibility"),
+        ('extra_paths = "notes"', "extra_paths"),
+        ("extra_paths = [{glob = '*.md'}]", "extra_paths"),
+        ("extra_paths = [{path = 'a', globs = '*.md'}]", "extra_paths"),
+        ("extra_paths = [{path = 'a', glob = 3}]", "extra_paths"),
+        ('encryption_key_env = "9KEY"', "encryption_key_env"),
+    ],
+)
+def test_wrong_value_in_the_file_names_field_and_origin(tmp_path: Path, text: str, field: str) -> None:
+    """No coercion, no clamping: the error names the field, its rule and the file."""
+    file = written(tmp_path, text)
+    error = refusal(file=file, environ={})
+    assert field in error.message
+    assert str(file) in error.message
+
+
+def test_bounds_are_in_the_message() -> None:
+    """A person reads what would have been right."""
+    error = refusal(environ={"MEMORY_SQLITE_AUTO_RECALL_TIMEOUT_MS": "49"})
+    assert "auto_recall_timeout_ms must be an integer between 50 and 5000" in error.message
+    assert "MEMORY_SQLITE_AUTO_RECALL_TIMEOUT_MS" in error.message
+
+
+@pytest.mark.parametrize("text", ["3.5", "4o", "true", "²", ""])
+def test_environment_integers_are_decimal(text: str) -> None:
+    """Variables are text: decimal digits only; an empty one is not set."""
+    environ = {"MEMORY_SQLITE_MAX_READ_LINES": text}
+    if text:
+        assert "max_read_lines" in refusal(environ=environ).message
+    else:
+        assert load(environ=environ)[0].max_read_lines == 200
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("Off", False), ("no", False)])
+def test_environment_booleans(text: str, value: bool) -> None:
+    """The usual words of the environment."""
+    assert load(environ={"MEMORY_SQLITE_ENABLED": text})[0].enabled is value
+    assert "enabled" in refusal(environ={"MEMORY_SQLITE_ENABLED": f"{text}x"}).message
+
+
+def test_none_means_null_only_where_null_is_allowed(tmp_path: Path) -> None:
+    """TOML and the environment have no null: the word none takes its place."""
+    settings, _ = load(file=written(tmp_path, 'retention_days = "none"\n'), environ={"MEMORY_SQLITE_WORKSPACE": "none"})
+    assert settings.retention_days is None
+    assert settings.workspace is None
+
+
+def test_relative_paths_belong_to_the_file_and_elsewhere_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file means the same wherever the command is started."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf").mkdir()
+    file = written(tmp_path / "conf", 'data_dir = "store"\nworkspace = "~/notes"\n')
+    settings, _ = load(file=file, environ={})
+    assert settings.data_dir == tmp_path / "conf" / "store"
+    assert settings.workspace == tmp_path / "home" / "notes"
+    assert load(file=file, environ={}, arguments={"data_dir": "other"})[0].data_dir == tmp_path / "other"
+    assert load(environ={"MEMORY_SQLITE_DATA_DIR": "~//etc"})[0].data_dir == tmp_path / "home" / "etc"
+    assert load(environ={"MEMORY_SQLITE_DATA_DIR": "~user/x"})[0].data_dir == tmp_path / "~user" / "x"
+
+
+def test_extra_paths_from_file_and_environment(tmp_path: Path) -> None:
+    """Strings or tables; relative ones stay relative, to the workspace."""
+    file = written(tmp_path, 'extra_paths = ["docs", {path = "/srv/wiki", glob = "**/*.md"}]\n')
+    assert load(file=file, environ={})[0].extra_paths == (ExtraPath("docs"), ExtraPath("/srv/wiki", "**/*.md"))
+    assert load(environ={"MEMORY_SQLITE_EXTRA_PATHS": "docs:/srv/wiki"})[0].extra_paths == (
+        ExtraPath("docs"),
+        ExtraPath("/srv/wiki"),
+    )
+
+
+def test_compatibility_is_one_switch_over_redaction(tmp_path: Path) -> None:
+    """Layered-memory mode has redaction off unless it is asked for by name, whichever way settings are made."""
+    assert Settings().redact_secrets is True
+    assert Settings(compatibility="layered-memory").redact_secrets is False
+    assert Settings(compatibility="layered-memory", redact_secrets=True).redact_secrets is True
+    settings, origins = load(environ={"MEMORY_SQLITE_COMPATIBILITY": "layered-memory"})
+    assert settings.redact_secrets is False
+    assert origins["redact_secrets"].detail == "of compatibility layered-memory"
+    both = written(tmp_path, 'compatibility = "layered-memory"\nredact_secrets = true\n')
+    assert load(file=both, environ={})[0].redact_secrets is True
+
+
+def test_settings_made_by_hand_are_checked_too() -> None:
+    """A Settings that exists is valid; changing one field checks again."""
+    with pytest.raises(errors.InvalidConfiguration, match="max_search_results"):
+        Settings(max_search_results=101)
+    with pytest.raises(errors.InvalidConfiguration, match="auto_recall"):
+        replace(Settings(), auto_recall=1)  # type: ignore[arg-type]
+
+
+def test_a_configured_key_is_checked_and_then_refused_honestly() -> None:
+    """Never silently in clear: unset, too short, and good keys each get their own error; no key is ever shown."""
+    name = {"MEMORY_SQLITE_ENCRYPTION_KEY_ENV": "THE_KEY"}
+    assert "is not set" in refusal(environ=name).message
+    short = refusal(environ={**name, "THE_KEY": "too-short"})
+    assert "at least 32 bytes" in short.message
+    assert "too-short" not in short.message
+    with pytest.raises(errors.EncryptionUnavailable) as caught:
+        load(environ={**name, "THE_KEY": SECRET})
+    assert "not part of this version" in caught.value.message
+    assert SECRET not in caught.value.message + caught.value.hint
+
+
+def test_a_key_put_where_its_name_belongs_is_not_shown(tmp_path: Path) -> None:
+    """People put the key itself into encryption_key_env; the error must not repeat it."""
+    error = refusal(file=written(tmp_path, f'encryption_key_env = "{SECRET}"\n'), environ={})
+    assert "encryption_key_env" in error.message
+    assert SECRET not in error.message + error.hint
+
+
+def test_key_by_hand_is_refused_and_a_disabled_memory_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Python door cannot go round the check; a disabled memory stores nothing."""
+    monkeypatch.setenv("THE_KEY", SECRET)
+    with pytest.raises(errors.EncryptionUnavailable):
+        Settings(encryption_key_env="THE_KEY")
+    off = Settings(enabled=False, encryption_key_env="THE_KEY")
+    with pytest.raises(errors.EncryptionUnavailable):
+        replace(off, enabled=True)
+
+
+@pytest.mark.parametrize("content", [b"agent = \n", b"\xff\xfe", b"a" * (1024 * 1024 + 1)])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
+    """Broken TOML, other encodings and wrong files are configuration errors with the file's name."""
+    path = tmp_path / "memory-sqlite.toml"
+    path.write_bytes(content)
+    assert str(path) in refusal(file=path, environ={}).message
+
+
+def test_missing_file_is_an_error_only_when_it_was_named(tmp_path: Path) -> None:
+    """The default file may be absent; the named one and a directory in its place may not."""
+    assert load(environ={})[0].agent == "main"
+    assert "does not exist" in refusal(file=tmp_path / "absent.toml", environ={}).message
+    assert "does not exist" in refusal(environ={"MEMORY_SQLITE_CONFIG": str(tmp_path / "absent.toml")}).message
+    assert "cannot be read" in refusal(file=tmp_path, environ={}).message
+    assert "cannot be read" in refusal(file="", environ={}).message
+
+
+def test_default_file_and_byte_order_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own file is found, also when an editor put a BOM before it."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "etc"))
+    path, named = config_path(None, {})
+    assert (path, named) == (tmp_path / "etc" / "memory-sqlite" / "memory-sqlite.toml", False)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b'\xef\xbb\xbfagent = "bom"\n')
+    assert load(environ={})[0].agent == "bom"

@@ -1,0 +1,1 @@
+"""Process entry points, started by module name and imported by nobody."""
