@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 import threading
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from memory_sqlite.values import dataclass
 
 
 class Clock:
@@ -27,7 +28,7 @@ class Clock:
 
     def token_bytes(self, count: int) -> bytes:
         """``count`` random bytes from the system."""
-        return secrets.token_bytes(count)
+        return os.urandom(count)
 
     def record_id(self) -> str:
         """``<ms>_<12 lower hex>``: the record id of the layered-memory product (6 random bytes)."""

@@ -9,13 +9,14 @@ one value (``config_fields.py``), the layered-memory product's camelCase form (`
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from memory_sqlite import errors, limits
 from memory_sqlite.config_fields import BY_NAME, FIELDS, ExtraPath, Origin, check, expand, from_environment
+from memory_sqlite.values import dataclass, field
 
 __all__ = ["APP_NAME", "ExtraPath", "Origin", "Settings", "config_path", "default_data_dir", "load"]
 
@@ -27,11 +28,26 @@ PREFIX: Final = "MEMORY_SQLITE_"
 _DIRECT: Final = Origin("argument")
 
 
+def _user_directory(variable: str, below_home: str) -> Path | None:
+    """The XDG base directory's place for this program on Linux; ``None`` elsewhere.
+
+    The same as platformdirs says (tested), without the 6 ms that loading it takes from every command.
+    """
+    if sys.platform != "linux":
+        return None
+    given = os.environ.get(variable, "")
+    base = Path(given) if given.startswith("/") else Path("~", below_home).expanduser()
+    return (base / APP_NAME).absolute()
+
+
 def default_data_dir() -> Path:
     """The platform's place for a user's data, e.g. ``~/.local/share/memory-sqlite`` on Linux; not created here."""
-    import platformdirs
+    place = _user_directory("XDG_DATA_HOME", ".local/share")
+    if place is None:
+        import platformdirs
 
-    return Path(platformdirs.user_data_dir(APP_NAME, appauthor=False)).absolute()
+        place = Path(platformdirs.user_data_dir(APP_NAME, appauthor=False)).absolute()
+    return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +105,11 @@ def check_encryption(variable: str | None, enabled: bool, environ: Mapping[str, 
         least = limits.ENCRYPTION_KEY_MIN_BYTES
         raise errors.InvalidConfiguration(f"{name}: the key in that variable must contain at least {least} bytes")
     if enabled:
+        from memory_sqlite import library  # apsw is loaded here only for this answer
+
+        problem = library.cipher_problem()
+        if problem is not None:
+            raise errors.EncryptionUnavailable(f"{name} is configured, but {problem}; nothing was stored")
         raise errors.EncryptionUnavailable(
             f"{name} is configured, but encryption at rest is not part of this version; nothing was stored",
             hint=f"Remove {name} to store in clear on a disk you trust, or wait for a version that encrypts.",
@@ -100,9 +121,12 @@ def config_path(file: str | os.PathLike[str] | None, environ: Mapping[str, str])
     named = os.fspath(file) if file is not None else environ.get(f"{PREFIX}CONFIG", "").strip()
     if named or file is not None:
         return expand(named, None), True
-    import platformdirs
+    place = _user_directory("XDG_CONFIG_HOME", ".config")
+    if place is None:
+        import platformdirs
 
-    return Path(platformdirs.user_config_dir(APP_NAME, appauthor=False), FILE_NAME).absolute(), False
+        place = Path(platformdirs.user_config_dir(APP_NAME, appauthor=False)).absolute()
+    return place / FILE_NAME, False
 
 
 def _read_file(path: Path, named: bool) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from memory_sqlite import errors, limits
+from memory_sqlite.values import dataclass
 
 Kind = Literal["boolean", "integer", "text", "choice", "variable", "path", "paths"]
 

@@ -157,6 +157,14 @@ class EncryptionUnavailable(MemorySqliteError):
     default_hint = "pip uninstall -y apsw && pip install --force-reinstall apsw-sqlite3mc"
 
 
+class SqliteUnsuitable(MemorySqliteError):
+    """The SQLite inside the installed apsw is too old, or was built without FTS5."""
+
+    code = "sqlite_unsuitable"
+    exit_code = 69
+    default_hint = "pip install --force-reinstall apsw-sqlite3mc"
+
+
 class LegacyLayout(MemorySqliteError):
     """The directory belongs to the layered-memory product; it was recognised and not touched."""
 
@@ -193,6 +201,23 @@ class Cancelled(MemorySqliteError):
     """The caller cancelled, or the deadline passed, before an answer was there."""
 
     code = "cancelled"
+    exit_code = 75
+    retryable = True
+
+
+class Overloaded(MemorySqliteError):
+    """More requests are waiting for workers than a pool takes; this one was refused at once and nothing was done."""
+
+    code = "overloaded"
+    exit_code = 75
+    retryable = True
+    default_hint = "Wait for an answer before asking more, or ask from fewer threads."
+
+
+class WorkerLost(MemorySqliteError):
+    """The worker process that had the request died or answered wrongly; the next request gets a new worker."""
+
+    code = "worker_lost"
     exit_code = 75
     retryable = True
 

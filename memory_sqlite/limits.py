@@ -12,7 +12,7 @@ KIB: Final = 1024
 MIB: Final = 1024 * KIB
 
 # --- settings: (lowest, highest, default); names and ranges are those of the layered-memory product, section 12 of its
-# reference, so that a host that migrates keeps its configuration -------------------------------------------------------
+# reference, so that a host that migrates keeps its configuration
 MAX_SEARCH_RESULTS: Final = (1, 100, 10)
 MAX_SEARCH_BYTES: Final = (1 * MIB, 256 * MIB, 16 * MIB)
 MAX_READ_LINES: Final = (1, 2_000, 200)
@@ -25,7 +25,7 @@ AUTO_RECALL_TIMEOUT_MS: Final = (50, 5_000, 1_000)
 CONTEXT_MAX_TOKENS: Final = (0, 2**53 - 1, None)
 ENCRYPTION_KEY_MIN_BYTES: Final = 32
 
-# --- asking ------------------------------------------------------------------------------------------------------------
+# --- asking
 QUERY_MAX_CHARS: Final = 8_000
 """A longer query is cut here, with a warning: a question is not a document (100,000 characters arrive in week one)."""
 QUERY_MAX_TERMS: Final = 64
@@ -37,7 +37,7 @@ EXCERPT_MAX_CHARS: Final = 700
 GET_MAX_CHARS: Final = 12_000
 """UTF-16 units of one get; a single longer line is cut and can be read on with ``next_from``."""
 
-# --- remembering ---------------------------------------------------------------------------------------------------------
+# --- remembering
 SESSION_KEY_MAX_BYTES: Final = 1_024
 RUN_ID_MAX_BYTES: Final = 512
 HOST_ID_MAX_BYTES: Final = 512
@@ -48,7 +48,7 @@ FACTS_PER_MESSAGE_MAX: Final = 8
 SAME_TURN_WINDOW_MS: Final = 15 * 60 * 1000
 """Two copies of one turn that reach us by different ways may carry clocks this far apart (host clock against file)."""
 
-# --- files -----------------------------------------------------------------------------------------------------------------
+# --- files
 SESSION_KEY_BYTES: Final = 32
 NOTE_MAX_BYTES: Final = 16 * MIB
 TRANSCRIPT_LINE_MAX_BYTES: Final = 16 * MIB
@@ -58,7 +58,39 @@ BUSY_TIMEOUT_MS: Final = 10_000
 CHUNK_TOKENS: Final = 400
 CHUNK_OVERLAP_TOKENS: Final = 80
 CONTEXT_MESSAGES: Final = 2
-"""Messages before and after whose text is indexed as a message's context (measured: LoCoMo R@10 .638 alone, .786 with)."""
+"""Messages before and after that are indexed as a message's context (LoCoMo R@10: .638 alone, .786 with them)."""
 FRESHNESS_INTERVAL_S: Final = 1.0
 FRESHNESS_BUDGET_S: Final = 0.5
 """A search may spend this long applying small changes before it answers with ``stale``."""
+
+# --- worker processes
+FRAME_MAX_BYTES: Final = 8 * MIB
+"""One message between a process and its worker, either way; what is larger is refused before it is sent."""
+WORKERS_MAX: Final = 4
+"""Never more workers than cores either; measured on two cores: four workers answer no more searches than two."""
+POOL_PENDING_MAX: Final = 128
+POOL_PENDING_BYTES_MAX: Final = 256 * MIB
+"""Requests of one pool that are waiting or running; one more is refused at once (``Overloaded``)."""
+WORKER_KILL_GRACE_S: Final = 0.25
+"""Between asking a worker to stop and killing it; an interrupted statement comes back within 35 ms (measured)."""
+WORKER_START_S: Final = 30.0
+"""A worker that has not reported by then never will; on a quiet machine it takes 0.2 s."""
+WORKER_START_FAILURES_MAX: Final = 3
+"""Failed starts in a row after which a pool says that workers are not available here."""
+WORKER_IDLE_S: Final = 30 * 60.0
+"""After so long without a request a worker closes a generation, and the last worker of a pool ends."""
+WORKER_SPARE_IDLE_S: Final = 60.0
+"""A second, third and fourth worker end after this: each holds some 30 MiB."""
+WORKER_HOLDS_MAX: Final = 8
+"""Generations that one worker keeps open; of more agents, those that were asked least recently are closed."""
+WORKER_INTERRUPT_EVERY_S: Final = 0.005
+"""An interrupt that falls between two statements is lost, so it is repeated until the request has ended."""
+WORKER_PARENT_CHECK_S: Final = 2.0
+"""How often a worker looks whether its parent lives. End of input says so at once, unless a process forked from the
+parent has kept the pipe open."""
+DIRECT_WRITE_MAX_BYTES: Final = 32 * KIB
+"""Half of what an empty pipe takes on Linux: a smaller frame to an idle worker is written without waiting."""
+ABORT_POLL_S: Final = 0.01
+"""How often a caller that waits looks at an abort event that is not the pool's own."""
+HYDRATE_CHUNKS_MAX: Final = 1_000
+PRESENCE_KEYS_MAX: Final = 10_000

@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Any, Literal
 
 from memory_sqlite import errors
-from memory_sqlite.agent import arguments, freshness, opened as opening
+from memory_sqlite.agent import arguments, freshness
+from memory_sqlite.agent import opened as opening
 from memory_sqlite.agent.answer import answer
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
@@ -33,7 +34,6 @@ from memory_sqlite.model import (
     SessionKind,
     Source,
 )
-from memory_sqlite.sources import reading
 from memory_sqlite.transcripts import audience
 from memory_sqlite.transcripts.bounds import Oversize
 
@@ -137,10 +137,11 @@ class Memory:
 
         if (opened := self._enter()) is None:
             return ImportReport("disabled")
+        chosen = arguments.check_paths(paths)
         said = SessionInfo(session or "", chat_type, kind, sender_is_owner)
         with self._lock:
             return transcripts.import_files(
-                opened, [Path(path) for path in paths], said, format, self._settings, self._clock, progress
+                opened, chosen, said, format, self._settings, self._clock, progress
             )
 
     def import_layered(
@@ -188,7 +189,7 @@ class Memory:
     ) -> Page:
         """Find what was meant, best first. ``session=None`` is the operator; a session sees what its audience may.
 
-        ``since`` and ``until`` (ISO-8601 or epoch) bound event time; ``min_score`` is a floor for every hit.
+        ``since`` (included) and ``until`` (not) bound event time, as ISO-8601 or epoch; ``min_score`` is a floor for every hit.
         Raises ``InvalidArgument``, ``IndexUnavailable``.
         """
         if (opened := self._enter()) is None:
@@ -215,6 +216,8 @@ class Memory:
         """
         if (opened := self._enter()) is None:
             return Passage("disabled", reference, "")
+        from memory_sqlite.sources import reading
+
         asked = arguments.check_range(reference, from_line, lines, offset, self._settings.max_read_lines)
         place = reading.Place(opened.workspace, self._settings.extra_paths)
         with opened.store.readers.borrow() as store:
@@ -241,7 +244,7 @@ class Memory:
 
         if (opened := self._enter()) is None:
             return []
-        return reporting.sessions(opened, limit, offset)
+        return reporting.sessions(opened, *arguments.check_window(limit, offset))
 
     def status(self) -> dict[str, Any]:
         """What is stored and indexed, where, and what is wrong with it; reads only."""

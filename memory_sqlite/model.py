@@ -7,8 +7,9 @@ exchange them without importing another room. No pydantic here: this module is o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from memory_sqlite.values import dataclass, field
 
 Layer = Literal["L0", "L1", "L2", "L3"]
 Source = Literal["memory", "sessions"]
@@ -74,7 +75,7 @@ class Fact:
 
     ``kind`` is ``preference``, ``identity`` or ``instruction``. ``slot`` names what the fact is about, in a normal form
     (``preference:coffee``, ``identity:name``): a later fact of the same slot with another ``value`` or ``polarity``
-    supersedes the earlier one; the same slot, value and polarity reinforces it. ``slot`` is ``None`` in compatible mode.
+    supersedes the earlier one; the same slot, value and polarity reinforces it. In compatible mode it is ``None``.
     """
 
     content: str
@@ -191,7 +192,7 @@ class Hit:
     layer: Layer | None
     citation: str
     provenance: Mapping[str, Any]
-    """``origin`` (origin class), ``kind`` (note, record, message), and where known ``session``, ``sender``, ``run_id``."""
+    """``origin`` (origin class), ``kind`` (note, record, message); where known ``session``, ``sender``, ``run_id``."""
     time: str | None
     """Event time, ISO-8601 UTC with milliseconds, or ``None`` for an undated note."""
     heading: str = ""
@@ -209,7 +210,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The answer of a search. An empty ``hits`` with ``coverage == "complete"`` and ``withheld == 0`` means: no match."""
+    """The answer of a search. No ``hits`` with ``coverage == "complete"`` and ``withheld == 0`` means: no match."""
 
     query: str
     hits: tuple[Hit, ...]

@@ -2,6 +2,7 @@
 -- holds that a store made by the numbered scripts has exactly these tables and indexes.
 
 -- The store, version 1. Times are milliseconds since the epoch, UTC. Every table is STRICT.
+-- AUTOINCREMENT where a number may outlive its row: in a generation, in a reference that a host has kept.
 -- Canonical rows: migrated, never rebuilt. What can be computed again lives in the generations' own files.
 
 CREATE TABLE store_info (
@@ -11,7 +12,7 @@ CREATE TABLE store_info (
 
 -- One conversation. What a session is (chat_type, kind, owner) decides who may see what was said in it.
 CREATE TABLE sessions (
-  id              INTEGER PRIMARY KEY,
+  id              INTEGER PRIMARY KEY AUTOINCREMENT,
   key             TEXT    NOT NULL UNIQUE,
   token           TEXT    NOT NULL UNIQUE,
   chat_type       TEXT    NOT NULL DEFAULT 'unknown' CHECK (chat_type IN ('direct', 'group', 'channel', 'unknown')),
@@ -27,7 +28,7 @@ CREATE TABLE sessions (
 
 -- One accepted exchange. ordinal counts the session's turns for ever, also over deleted ones.
 CREATE TABLE turns (
-  id              INTEGER PRIMARY KEY,
+  id              INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id      INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
   ordinal         INTEGER NOT NULL CHECK (ordinal >= 1),
   run_id          TEXT,
@@ -48,7 +49,7 @@ CREATE INDEX accepted_runs_turn ON accepted_runs (turn_id);
 
 -- L0: one utterance. text is what is shown and searched, raw the host's own record.
 CREATE TABLE messages (
-  id             INTEGER PRIMARY KEY,
+  id             INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id     INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
   turn_id        INTEGER NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
   position       INTEGER NOT NULL CHECK (position >= 1),
@@ -82,7 +83,7 @@ CREATE INDEX message_entries_message ON message_entries (message_id);
 
 -- L1 to L3. A superseded record stays readable; it is not searched. day and ordinal make its virtual path and line.
 CREATE TABLE records (
-  id            INTEGER PRIMARY KEY,
+  id            INTEGER PRIMARY KEY AUTOINCREMENT,
   record_id     TEXT    NOT NULL UNIQUE,
   layer         TEXT    NOT NULL CHECK (layer IN ('L1', 'L2', 'L3')),
   kind          TEXT,
@@ -116,15 +117,39 @@ CREATE INDEX records_slot ON records (slot) WHERE slot IS NOT NULL AND status = 
 CREATE INDEX records_turn ON records (turn_id);
 CREATE INDEX records_superseded ON records (superseded_by) WHERE superseded_by IS NOT NULL;
 
--- The lasting record that something was forgotten. subject is an opaque token or id, never text of a memory.
+-- The further turns a record rests on, beside its own: those that reinforced a fact, those that a scenario covers.
+CREATE TABLE record_sources (
+  record_id INTEGER NOT NULL REFERENCES records (id) ON DELETE CASCADE,
+  turn_id   INTEGER NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
+  PRIMARY KEY (record_id, turn_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX record_sources_turn ON record_sources (turn_id);
+
+-- The lasting record that something was forgotten. subject is an opaque token, digest or id, never text of a memory;
+-- it speaks of what was said between since_at and until_at (both included; the widest bounds mean: whenever).
 CREATE TABLE tombstones (
-  id      INTEGER PRIMARY KEY,
-  kind    TEXT    NOT NULL CHECK (kind IN ('session', 'turn', 'message', 'record', 'entry')),
-  subject TEXT    NOT NULL,
-  reason  TEXT    NOT NULL,
-  at      INTEGER NOT NULL,
-  UNIQUE (kind, subject)
+  id       INTEGER PRIMARY KEY,
+  kind     TEXT    NOT NULL CHECK (kind IN ('session', 'participant', 'span', 'entry', 'message', 'record', 'note')),
+  subject  TEXT    NOT NULL,
+  since_at INTEGER NOT NULL,
+  until_at INTEGER NOT NULL,
+  reason   TEXT    NOT NULL,
+  at       INTEGER NOT NULL,
+  UNIQUE (kind, subject, since_at, until_at)
 ) STRICT;
+
+-- Forgetting that is under way: what is still to be deleted here, then the generations and the bytes. A crash leaves it
+-- to the next open. No row means: nothing is left to do.
+CREATE TABLE forgettings (
+  id    INTEGER PRIMARY KEY,
+  stage TEXT    NOT NULL CHECK (stage IN ('rows', 'index', 'bytes')),
+  at    INTEGER NOT NULL
+) STRICT;
+CREATE TABLE forgetting_targets (
+  kind   TEXT    NOT NULL CHECK (kind IN ('session', 'turn', 'record')),
+  target INTEGER NOT NULL,
+  PRIMARY KEY (kind, target)
+) STRICT, WITHOUT ROWID;
 
 -- Every insert, change and deletion of something searchable, in commit order. Generations apply it.
 CREATE TABLE change_log (

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeGuard
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, TypeGuard
 
 from memory_sqlite import errors, limits
 from memory_sqlite.clock import parse_time
 from memory_sqlite.model import LAYERS, SOURCES
+from memory_sqlite.values import dataclass
 
+_SQL_MAX: Final = 2**63 - 1
 SORTS = ("score", "newest", "oldest")
 
 
@@ -87,6 +90,28 @@ def check_range(
     if not _is_int(lines) or lines < 1:
         raise errors.InvalidArgument("lines must be an integer of at least 1")
     return reference, int(from_line), min(int(lines), max_read_lines), int(offset)
+
+
+def check_window(limit: object, offset: object) -> tuple[int, int]:
+    """The arguments of a listing. Raises ``InvalidArgument``."""
+    if not _is_int(limit) or limit < 1:
+        raise errors.InvalidArgument("limit must be an integer of at least 1")
+    if not _is_int(offset) or offset < 0:
+        raise errors.InvalidArgument("offset must be an integer of at least 0")
+    return min(limit, _SQL_MAX), min(offset, _SQL_MAX)
+
+
+def check_paths(paths: object) -> list[Path]:
+    """The files and directories of an import. One path is not a list of paths. Raises ``InvalidArgument``."""
+    wrong = errors.InvalidArgument("paths must be a list of paths")
+    if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):
+        raise wrong
+    listed = []
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise wrong
+        listed.append(Path(path))
+    return listed
 
 
 def _is_int(value: object) -> TypeGuard[int]:

@@ -7,7 +7,6 @@ when it could not finish.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import Final
 
 import apsw
@@ -22,6 +21,7 @@ from memory_sqlite.indexing.notes import NotesReport, Plan, Progress
 from memory_sqlite.model import IndexReport, SourceProblem
 from memory_sqlite.storage import change_log
 from memory_sqlite.storage.failures import translated_index
+from memory_sqlite.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,9 @@ _WAIT_S: Final = 0.05
 """How long a search waits for this process's own writer before it answers from what is indexed."""
 
 
-def freshen(opened: Opened, clock: Clock, lock: threading.RLock) -> Freshness:
+def freshen(
+    opened: Opened, clock: Clock, lock: threading.RLock, budget_s: float = limits.FRESHNESS_BUDGET_S
+) -> Freshness:
     """What a search does first; never raises for what it could not refresh, never waits for a long write."""
     if opened.store.read_only:
         return _look_only(opened)
@@ -45,17 +47,17 @@ def freshen(opened: Opened, clock: Clock, lock: threading.RLock) -> Freshness:
         return Freshness(True, ("a write is going on; its text is searched when it is done",))
     try:
         # closed while this read was waiting: it still answers, and opens nothing for writing again
-        return Freshness() if opened.closed else _refresh(opened, clock)
+        return Freshness() if opened.closed else _refresh(opened, clock, budget_s)
     finally:
         lock.release()
 
 
-def _refresh(opened: Opened, clock: Clock) -> Freshness:
+def _refresh(opened: Opened, clock: Clock, budget_s: float) -> Freshness:
     try:
         with translated_index():
             if apply.applied(opened.keeper.writer()) != change_log.newest(opened.store.connection):
                 opened.keeper.apply()
-            return _freshen_notes(opened, clock)
+            return _freshen_notes(opened, clock, budget_s)
     except errors.IndexUnavailable:
         return Freshness(True, ("the search index is missing or damaged; run `memory-sqlite index --full`",))
     except errors.WorkspaceUnavailable:
@@ -75,7 +77,7 @@ def _look_only(opened: Opened) -> Freshness:
     return Freshness(behind, ("opened for reading only: newer text is not searched",) if behind else ())
 
 
-def _freshen_notes(opened: Opened, clock: Clock) -> Freshness:
+def _freshen_notes(opened: Opened, clock: Clock, budget_s: float) -> Freshness:
     now = clock.monotonic()
     if opened.looked_at is not None and now - opened.looked_at < limits.FRESHNESS_INTERVAL_S:
         return Freshness(bool(opened.problems), tuple(opened.problems))
@@ -87,7 +89,7 @@ def _freshen_notes(opened: Opened, clock: Clock) -> Freshness:
     work = notes.plan(index, opened.workspace, opened.settings.extra_paths)
     report = None
     if not work.is_empty:
-        report = notes.carry_out(index, work, deadline=lambda: clock.monotonic() - now > limits.FRESHNESS_BUDGET_S)
+        report = notes.carry_out(index, work, deadline=lambda: clock.monotonic() - now > budget_s)
     opened.looked_at = clock.monotonic()
     opened.problems = _unseen(work, report)
     if report is not None and not report.finished:
@@ -101,10 +103,8 @@ def _unseen(work: Plan, report: NotesReport | None) -> list[str]:
     warnings = []
     if not work.discovery.complete:
         warnings.append("part of the workspace could not be looked at; its notes are searched as they were last seen")
-    if report is not None and report.finished:
-        unread = len(work.to_read) - report.added - report.changed - (report.unchanged - work.unchanged)
-        if unread > 0:
-            warnings.append(f"{unread} notes could not be read; `memory-sqlite status` names them")
+    if report is not None and report.unread:
+        warnings.append(f"{report.unread} notes could not be read; `memory-sqlite status` names them")
     return warnings
 
 

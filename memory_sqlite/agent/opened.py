@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -16,6 +15,7 @@ from memory_sqlite.indexing import notes as notes_index
 from memory_sqlite.indexing.keeper import IndexKeeper
 from memory_sqlite.storage import store as stores
 from memory_sqlite.storage.store import Store
+from memory_sqlite.values import dataclass, field
 
 
 @dataclass
@@ -78,12 +78,18 @@ def open_agent(settings: Settings, clock: Clock, *, read_only: bool) -> Opened:
     try:
         opened = Opened(store, keeper, _workspace(store, settings), settings)
         if not read_only:
-            keeper.ensure(opened.fill_notes)
+            # a first generation is made without notes: the first search or `index` takes them in and can say how many
+            first = keeper.number() is None
+            keeper.ensure(_nothing if first else opened.fill_notes)
     except BaseException:
         keeper.close()
         store.close()
         raise
     return opened
+
+
+def _nothing(index: apsw.Connection) -> None:
+    """A first generation begins without notes."""
 
 
 def _nearest(data_dir: Path, agent: str) -> str | None:
@@ -92,6 +98,8 @@ def _nearest(data_dir: Path, agent: str) -> str | None:
     for directory in stores.agents(data_dir):
         slug = directory.rpartition("-")[0]
         names.append(slug)
+    import difflib
+
     close = difflib.get_close_matches(agent.lower(), names, n=1)
     return close[0] if close else None
 

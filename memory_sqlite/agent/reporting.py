@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from memory_sqlite import paths
+from memory_sqlite import errors, library, paths
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import iso
 from memory_sqlite.config import Settings
@@ -49,7 +48,7 @@ def _count(connection: apsw.Connection, statement: str) -> int:
 
 def _size(path: Path) -> int:
     try:
-        return os.stat(path).st_size
+        return path.stat().st_size
     except FileNotFoundError:
         return 0
 
@@ -73,6 +72,7 @@ def _status(opened: Opened, settings: Settings, store: apsw.Connection) -> dict[
         "profile_scope": settings.profile_scope,
         "redact_secrets": settings.redact_secrets,
         "encrypted": False,
+        "library": library.describe(),
         "retention_days": settings.retention_days,
         "read_only": opened.store.read_only,
         "sessions": _count(store, "SELECT count(*) FROM sessions"),
@@ -96,7 +96,11 @@ def _status(opened: Opened, settings: Settings, store: apsw.Connection) -> dict[
         "index": {"generation": current.number if current else None, "state": "missing"},
     }
     if current is not None:
-        report["index"] = _index(opened, current, store)
+        try:
+            report["index"] = _index(opened, current, store)
+        except errors.IndexUnavailable as error:
+            # the store answers; that its index does not is something to tell, not to fail with
+            report["index"] |= {"state": "unavailable", "problems": [{"path": "index", "reason": error.message}]}
     return report
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from memory_sqlite import errors, limits
@@ -19,6 +19,7 @@ from memory_sqlite.text.units import valid_unicode
 from memory_sqlite.transcripts import sessions
 from memory_sqlite.transcripts.bounds import Oversize, bounded
 from memory_sqlite.transcripts.normalise import normalise
+from memory_sqlite.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def without_frames(message: Message) -> Message | None:
     if not text.strip():
         return None
     raw = {"role": message.role, "content": text}
-    return replace(message, text=text, raw=json.dumps(raw, ensure_ascii=True, separators=(",", ":")))
+    return replace(message, text=text, raw=json.dumps(raw, ensure_ascii=False, separators=(",", ":")))
 
 
 def remember(opened: Opened, prepared: Prepared, run_id: str | None, settings: Settings, clock: Clock) -> Receipt:

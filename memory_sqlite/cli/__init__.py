@@ -9,6 +9,10 @@ from __future__ import annotations
 
 def main() -> None:
     """Entry point of ``memory-sqlite`` and of ``python -m memory_sqlite``; ends the process."""
+    import gc
+
+    # a command is over before there is much garbage: fewer collections save 8 of 165 ms of a cold search
+    gc.set_threshold(50_000)
     try:
         from memory_sqlite.cli.failures import end_on_sigterm
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -70,6 +71,10 @@ def layered(state: State, path: str, from_agent: str | None) -> None:
     The directory at PATH is only read. Its key is taken over, so that session tokens and citations stay what they were:
     import into a new data directory.
     """
+    if state.settings.enabled:
+        from memory_sqlite.interop.layered_key import adopt_session_key
+
+        adopt_session_key(Path(path).absolute(), state.settings.data_dir)
     with state.open() as memory, Bars(state.output) as progress:
         report = memory.import_layered(path, agent=from_agent, progress=progress)
     state.output.document({"ok": True, **to_json(report)})

@@ -25,6 +25,9 @@ LEXICAL_COLUMNS: Final = ("body", "question", "heading", "path", "trigger", "fil
 its answer (measured, LoCoMo R@10: .786 against .735 with them in the body). ``filter`` holds tokens that end in a
 full stop, which no token of a text does; its weight is 0."""
 
+CONTEXT_COLUMNS: Final = ("body", "before", "after", "far", "filter")
+"""Columns of ``lexical_context``: the whole message, its neighbours next to it, and those one further away."""
+
 _TABLES: Final = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
     """CREATE TABLE documents (
@@ -75,7 +78,7 @@ _TABLES: Final = (
     f"""CREATE VIRTUAL TABLE lexical USING fts5(
         {", ".join(LEXICAL_COLUMNS)}, content='', contentless_delete=1, tokenize="{FTS_TOKENIZER}")""",
     f"""CREATE VIRTUAL TABLE lexical_context USING fts5(
-        body, filter, content='', contentless_delete=1, tokenize="{FTS_TOKENIZER}")""",
+        {", ".join(CONTEXT_COLUMNS)}, content='', contentless_delete=1, tokenize="{FTS_TOKENIZER}")""",
     "CREATE VIRTUAL TABLE lexical_vocabulary USING fts5vocab('lexical', 'row')",
     "CREATE VIRTUAL TABLE lexical_context_vocabulary USING fts5vocab('lexical_context', 'row')",
 )

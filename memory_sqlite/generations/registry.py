@@ -6,12 +6,12 @@ Publishing is one row flip inside the store's write transaction. Numbers are nev
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import apsw
 
 from memory_sqlite import errors
+from memory_sqlite.values import dataclass
 
 State = Literal["building", "current", "retired"]
 

@@ -15,6 +15,7 @@ from memory_sqlite.indexing import rows
 from memory_sqlite.sources import conversation
 from memory_sqlite.storage import change_log
 from memory_sqlite.storage.change_log import Change
+from memory_sqlite.storage.connection import writing
 
 _BATCH: Final = 2_000
 """Changes a transaction: large enough to amortise it, small enough that nobody waits long for the index's lock."""
@@ -29,7 +30,7 @@ def apply_changes(store: apsw.Connection, index: apsw.Connection) -> int:
     """Apply everything the generation has not seen yet; returns how many changes that was."""
     total = 0
     while True:
-        with index:
+        with writing(index):
             # read inside the write transaction: two appliers must not both start from the same number
             seq = applied(index)
             changes = change_log.since(store, seq, _BATCH)

@@ -6,7 +6,7 @@ from typing import Any
 
 from memory_sqlite.generations import layout
 from memory_sqlite.search.tokens import TOKENIZER_VERSION
-from memory_sqlite.sources.markdown import CHUNKER_VERSION
+from memory_sqlite.sources.version import CHUNKER_VERSION
 
 
 def expected() -> dict[str, Any]:

@@ -26,6 +26,14 @@ FillNotes = Callable[[apsw.Connection], None]
 _MAX_IDLE_READERS = 4
 
 
+def _hold(connection: apsw.Connection) -> None:
+    """The hold begins with the first read, which also tells a generation from a file that only has its name."""
+    try:
+        connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchall()
+    except apsw.SQLError as error:
+        raise errors.IndexUnavailable("the file of the current search index is not one") from error
+
+
 class IndexKeeper:
     """Opens what the store says is current and follows it when another is published."""
 
@@ -53,7 +61,7 @@ class IndexKeeper:
         try:
             with self.reader() as connection:
                 meta = layout.read_meta(connection)
-        except (errors.IndexUnavailable, apsw.SQLError):
+        except (errors.IndexUnavailable, ValueError):
             return False
         # an index that knows more changes than the store belongs to a store that is no more (a restored backup)
         newest = change_log.newest(self._store.connection)
@@ -64,11 +72,10 @@ class IndexKeeper:
 
         Of several processes that find none at once, one builds and the others wait for it.
         """
-        if self.is_usable():
-            rebuild.tidy(self._store)
-        else:
+        if not self.is_usable():
             self._let_go()
             rebuild.rebuild(self._store, self._clock, fill_notes, unless=self.is_usable)
+        rebuild.tidy(self._store)
 
     def rebuild(self, fill_notes: FillNotes, progress: rebuild.Progress | None = None) -> None:
         """Build and publish the next generation, letting go of the old one."""
@@ -141,8 +148,7 @@ class IndexKeeper:
             try:
                 connection = connections.open_index_reader(paths.generation_file(self._store.directory, number))
                 with translated_index():
-                    # the hold begins with the first read
-                    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+                    _hold(connection)
                 return connection, number
             except errors.MemorySqliteError:
                 if connection is not None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +14,10 @@ import apsw
 
 from memory_sqlite.indexing import rows
 from memory_sqlite.model import Document, SourceProblem
-from memory_sqlite.sources import notes
-from memory_sqlite.sources.notes import Discovery, ExtraPath, NotePlace
+from memory_sqlite.sources.discovery import discover
+from memory_sqlite.sources.places import Discovery, ExtraPath, NotePlace
+from memory_sqlite.storage.connection import writing
+from memory_sqlite.values import dataclass, field
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -36,6 +37,7 @@ class NotesReport:
     removed: int = 0
     unchanged: int = 0
     chunks: int = 0
+    unread: int = 0
     finished: bool = True
     problems: list[SourceProblem] = field(default_factory=list)
 
@@ -57,7 +59,7 @@ class Plan:
 
 def plan(index: apsw.Connection, workspace: Path, extra_paths: Iterable[ExtraPath], *, every: bool = False) -> Plan:
     """Compare names, sizes, times and inodes; ``every`` reads all files whatever their times say."""
-    discovery = notes.discover(workspace, tuple(extra_paths))
+    discovery = discover(workspace, tuple(extra_paths))
     states = rows.document_states(index, "note")
     to_read = []
     unchanged = 0
@@ -82,9 +84,8 @@ def carry_out(
     """Read, chunk and file what the plan names; ``deadline`` is asked between notes and ends the pass early."""
     report = NotesReport(unchanged=work.unchanged, problems=list(work.discovery.problems))
     known = rows.document_states(index, "note")
-    done = 0
     batch: list[Document] = []
-    for place in work.to_read:
+    for done, place in enumerate(work.to_read, 1):
         if deadline is not None and deadline():
             report.finished = False
             break
@@ -94,22 +95,24 @@ def carry_out(
         if len(batch) >= _BATCH:
             _file(index, batch, known, report)
             batch = []
-        done += 1
         if progress is not None:
             progress("notes", done, len(work.to_read))
     _file(index, batch, known, report)
     if work.to_remove:
-        with index:
+        with writing(index):
             for path in work.to_remove:
                 report.removed += int(rows.delete_document(index, "note", path))
     return report
 
 
 def _read(place: NotePlace, report: NotesReport) -> Document | None:
+    from memory_sqlite.sources import notes  # looking whether anything changed needs none of the chunker
+
     note = notes.read_note(place)
     if isinstance(note, SourceProblem):
         if note.reason != notes.VANISHED:  # gone between listing and reading: the next look removes it
             report.problems.append(note)
+            report.unread += 1
         return None
     document, problems = notes.note_document(place, note)
     report.problems += problems
@@ -125,7 +128,7 @@ def _file(
     if not batch:
         return
     now = time.time_ns()
-    with index:
+    with writing(index):
         for document in batch:
             state = known.get(document.key)
             fresh = document.mtime_ns is not None and now - document.mtime_ns < _UNTRUSTED_NS

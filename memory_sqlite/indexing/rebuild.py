@@ -18,6 +18,7 @@ from memory_sqlite.generations import files, layout, registry
 from memory_sqlite.indexing import apply, identity, rows
 from memory_sqlite.sources import conversation
 from memory_sqlite.storage import change_log
+from memory_sqlite.storage.connection import writing
 from memory_sqlite.storage.failures import translated_index
 from memory_sqlite.storage.store import Store
 from memory_sqlite.transcripts import sessions
@@ -60,7 +61,6 @@ def rebuild(
     except BaseException:
         _abandon(store, number)
         raise
-    tidy(store)
     return number
 
 
@@ -111,13 +111,13 @@ def _abandon(store: Store, number: int) -> None:
 
 def _fill(store: Store, index: apsw.Connection, fill_notes: FillNotes, progress: Progress | None) -> None:
     seq = change_log.newest(store.connection)
-    with index:
+    with writing(index):
         layout.create(index, identity.expected())
         layout.write_meta(index, "applied_seq", seq)
     every = sessions.listing(store.connection, limit=-1)
     for done, session in enumerate(every, 1):
         if not session.is_internal:
-            with index:
+            with writing(index):
                 positions = []
                 for document in conversation.session_documents(store.connection, session):
                     rows.put_document(index, document)
@@ -130,7 +130,7 @@ def _fill(store: Store, index: apsw.Connection, fill_notes: FillNotes, progress:
     apply.apply_changes(store.connection, index)
     if progress is not None:
         progress("finishing", 0, None)
-    with index:
+    with writing(index):
         rows.finish(index)
 
 
@@ -183,4 +183,3 @@ def _leftovers(store: Store) -> list[int]:
     rows = [g.number for state in _LEAVING for g in registry.by_state(store.connection, state)]
     here = files.numbers(store.directory)
     return sorted({number for number in (*rows, *here) if generation is None or number != generation.number})
-

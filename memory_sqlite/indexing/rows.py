@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -31,7 +32,9 @@ _CACHED_CHARS: Final = 4_000
 _INSERT_LEXICAL: Final = (
     "INSERT INTO lexical (rowid, body, question, heading, path, trigger, filter) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
-_INSERT_CONTEXT: Final = "INSERT INTO lexical_context (rowid, body, filter) VALUES (?, ?, ?)"
+_INSERT_CONTEXT: Final = (
+    "INSERT INTO lexical_context (rowid, body, before, after, far, filter) VALUES (?, ?, ?, ?, ?, ?)"
+)
 _INSERT_CHUNK: Final = """INSERT INTO chunks
     (document_id, ordinal, start_line, end_line, text, heading, triggers, importance, projects, supersedes,
      text_hash, tokens, line_starts, flags)
@@ -181,12 +184,14 @@ def _remove(connection: apsw.Connection, kind: str, key: str) -> int | None:
     if row is None:
         return None
     document_id = int(row[0])
-    chunks = connection.execute("SELECT id, tokens FROM chunks WHERE document_id = ?", (document_id,)).fetchall()
+    chunks: list[Any] = connection.execute(
+        "SELECT id, tokens FROM chunks WHERE document_id = ?", (document_id,)
+    ).fetchall()
     for chunk_id, _ in chunks:
         connection.execute("DELETE FROM lexical WHERE rowid = ?", (chunk_id,))
     connection.execute("DELETE FROM chunks WHERE document_id = ?", (document_id,))
     connection.execute("DELETE FROM documents WHERE id = ?", (document_id,))
-    _count(connection, kind, -len(chunks), -sum(int(tokens) for _, tokens in chunks))
+    _count(connection, kind, -len(chunks), -sum(tokens for _, tokens in chunks))
     return document_id
 
 
@@ -201,44 +206,70 @@ def _count(connection: apsw.Connection, name: str, rows: int, tokens: int) -> No
 def refresh_contexts(connection: apsw.Connection, session_id: int, positions: Iterable[int]) -> None:
     """Rewrite the context rows of these positions of a session and of their neighbours on each side.
 
-    Call it after messages were put or deleted; texts come from the index. A position without a message loses nothing
-    but its place in its neighbours' windows.
+    Call it after messages were put or deleted; texts come from the index. Neighbours are the nearest messages that are
+    indexed: tool output between two of them does not part them.
     """
-    touched = {position + step for position in positions for step in range(-CONTEXT_MESSAGES, CONTEXT_MESSAGES + 1)}
-    if not touched:
+    changed = sorted(set(positions))
+    if not changed:
         return
-    texts: dict[int, list[str]] = {}
-    owners: dict[int, tuple[int, str, str | None, int]] = {}
-    for document_id, position, source, layer, private, text in connection.execute(
+    owners: list[tuple[int, int, str, str | None, int]] = []
+    texts: list[str] = []
+    rows: list[Any] = connection.execute(
         """SELECT d.id, d.position, d.source, d.layer, d.owner_private, c.text FROM documents AS d
         JOIN chunks AS c ON c.document_id = d.id
         WHERE d.session_id = ? AND d.position BETWEEN ? AND ? AND d.kind = 'message' ORDER BY d.position, c.ordinal""",
-        (session_id, min(touched) - CONTEXT_MESSAGES, max(touched) + CONTEXT_MESSAGES),
-    ):
-        texts.setdefault(int(position), []).append(str(text))
-        owners[int(position)] = (int(document_id), str(source), layer, int(private))
-    for position in sorted(touched & owners.keys()):
-        document_id, source, layer, private = owners[position]
-        window = [
-            _tokens(text)[0]
-            for near in range(position - CONTEXT_MESSAGES, position + CONTEXT_MESSAGES + 1)
-            for text in texts.get(near, ())
-        ]
+        (session_id, *_reach(connection, session_id, changed[0], changed[-1])),
+    ).fetchall()
+    for document_id, position, source, layer, private, text in rows:
+        if owners and owners[-1][0] == document_id:
+            texts[-1] += "\n" + text
+        else:
+            owners.append((document_id, position, source, layer, private))
+            texts.append(text)
+    known = [owner[1] for owner in owners]
+    for place in sorted(_touched(known, changed)):
+        document_id, _, source, layer, private = owners[place]
         connection.execute("DELETE FROM lexical_context WHERE rowid = ?", (document_id,))
+        steps = range(2, CONTEXT_MESSAGES + 1)
+        far = [other for step in steps for other in (place - step, place + step)]
         connection.execute(
             _INSERT_CONTEXT,
             (
                 document_id,
-                " ".join(window),
+                *(_joined(texts, places) for places in ([place], [place - 1], [place + 1], far)),
                 filter_tokens(
-                    kind="message",
-                    source=source,
-                    layer=layer,
-                    session_id=session_id,
-                    owner_private=bool(private),
+                    kind="message", source=source, layer=layer, session_id=session_id, owner_private=bool(private)
                 ),
             ),
         )
+
+
+def _reach(connection: apsw.Connection, session_id: int, first: int, last: int) -> tuple[int, int]:
+    """Positions between which all texts lie that the windows around ``first`` to ``last`` are made of."""
+    reach = 2 * CONTEXT_MESSAGES
+    before: list[Any] = connection.execute(
+        "SELECT position FROM documents WHERE session_id = ? AND position < ? ORDER BY position DESC LIMIT ?",
+        (session_id, first, reach),
+    ).fetchall()
+    after: list[Any] = connection.execute(
+        "SELECT position FROM documents WHERE session_id = ? AND position > ? ORDER BY position LIMIT ?",
+        (session_id, last, reach),
+    ).fetchall()
+    return (before[-1][0] if before else first), (after[-1][0] if after else last)
+
+
+def _touched(known: list[int], changed: Iterable[int]) -> set[int]:
+    """Indexes into ``known`` of what lies within a window of a changed position, which may itself be gone."""
+    touched: set[int] = set()
+    for position in changed:
+        place = bisect_left(known, position)
+        present = place < len(known) and known[place] == position
+        touched.update(range(place - CONTEXT_MESSAGES, place + CONTEXT_MESSAGES + present))
+    return {place for place in touched if 0 <= place < len(known)}
+
+
+def _joined(texts: list[str], places: Iterable[int]) -> str:
+    return " ".join(_tokens(texts[place])[0] for place in places if 0 <= place < len(texts))
 
 
 def document_states(
@@ -255,14 +286,14 @@ def document_states(
 
 def set_session_audience(connection: apsw.Connection, session_id: int, owner_private: bool) -> None:
     """File all documents of a session under another audience: private to the owner's direct sessions, or not."""
-    rows = connection.execute(
+    rows: list[Any] = connection.execute(
         """SELECT c.id, d.kind, d.source, d.layer, d.title, d.path, c.text, c.heading, c.triggers, c.projects
         FROM documents AS d JOIN chunks AS c ON c.document_id = d.id
         WHERE d.session_id = ? AND d.owner_private <> ?""",
         (session_id, int(owner_private)),
     ).fetchall()
-    positions = [
-        int(row[0])
+    positions: list[Any] = [
+        row[0]
         for row in connection.execute(
             "SELECT position FROM documents WHERE session_id = ? AND owner_private <> ? AND kind = 'message'",
             (session_id, int(owner_private)),
@@ -356,6 +387,6 @@ def inconsistency(connection: apsw.Connection) -> str | None:
 
 
 def _one(connection: apsw.Connection, statement: str, bindings: tuple[object, ...]) -> int:
-    row = connection.execute(statement, bindings).fetchone()  # type: ignore[arg-type]
+    row = connection.execute(statement, bindings).fetchone()
     assert row is not None
     return int(row[0])

@@ -17,6 +17,7 @@ from memory_sqlite.agent.opened import Opened
 from memory_sqlite.agent.turns import apply_quietly
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+from memory_sqlite.indexing import rows
 from memory_sqlite.interop import layered_rows
 from memory_sqlite.interop.layered_directory import (
     LayeredProblem,
@@ -26,9 +27,10 @@ from memory_sqlite.interop.layered_directory import (
     is_layered_directory,
     read_layered,
 )
-from memory_sqlite.interop.layered_key import adopt_session_key, read_isolation_key
+from memory_sqlite.interop.layered_key import adopt_session_key, read_isolation_key, unknown_source
 from memory_sqlite.model import ImportReport, SourceProblem
 from memory_sqlite.paths import agent_directory_name
+from memory_sqlite.storage.connection import writing
 
 __all__ = ["adopt_session_key", "import_directory"]
 
@@ -37,6 +39,8 @@ Progress = Callable[[str, int, int | None], None]
 _BATCH_ITEMS: Final = 200
 """Lines a transaction: a sync a batch instead of a sync a line, and never a long write lock."""
 _BATCH_BYTES: Final = 2 * limits.MIB
+_BULK_CHANGES: Final = 5_000
+"""After this many changes the index is tidied as after a build, like after a transcript import."""
 _REFUSALS: Final = (errors.InvalidArgument, errors.SessionConflict)
 """What one bad line may raise: it costs that line."""
 _PROBLEMS_MAX: Final = 200
@@ -92,9 +96,12 @@ def import_directory(
     """
     started = clock.monotonic()
     if not is_layered_directory(path):
-        raise errors.UnknownFormat("the directory to import was not written by the layered-memory product")
+        raise unknown_source()
     if not has_agent(path, agent):
-        raise errors.UnknownAgent(f"the directory to import holds no agent named {agent!r}")
+        raise errors.UnknownAgent(
+            f"the directory to import holds no agent named {agent!r}",
+            hint="Pass --from-agent with the id of an agent that it holds.",
+        )
     tally = _Tally()
     key = read_isolation_key(path)
     if key is not None and key != opened.store.key:
@@ -107,6 +114,10 @@ def import_directory(
     warning = apply_quietly(opened)
     if warning is not None:
         tally.problem(opened.store.directory.name, warning)
+    elif tally.messages + sum(tally.layers.values()) >= _BULK_CHANGES:
+        index = opened.keeper.writer()
+        with writing(index):
+            rows.finish(index)
     return tally.report(round(clock.monotonic() - started, 3))
 
 

@@ -38,6 +38,14 @@ def read_isolation_key(source: Path) -> bytes | None:
     return key
 
 
+def unknown_source() -> errors.UnknownFormat:
+    """The error for a directory that is not what the person thinks it is."""
+    return errors.UnknownFormat(
+        "the directory to import was not written by the layered-memory product",
+        hint="Name the directory that holds .isolation-key and agents/.",
+    )
+
+
 def adopt_session_key(source: Path, data_dir: Path, *, clock: Clock | None = None) -> None:
     """Make the source's key ``session.key`` of a data directory that has none yet; without a key there nothing happens.
 
@@ -45,7 +53,7 @@ def adopt_session_key(source: Path, data_dir: Path, *, clock: Clock | None = Non
     lies in it, ``SessionKeyChanged`` when the data directory already has another key, and the other session-key errors.
     """
     if not is_layered_directory(source):
-        raise errors.UnknownFormat("the directory to import was not written by the layered-memory product")
+        raise unknown_source()
     if data_dir.resolve().is_relative_to(source.resolve()):
         raise errors.LegacyLayout("the data directory lies in the directory to import, which is never written")
     key = read_isolation_key(source)

@@ -20,20 +20,22 @@ from memory_sqlite.config import Settings
 from memory_sqlite.interop.layered_directory import LayeredRecord, LayeredTurn
 from memory_sqlite.layers import compatible
 from memory_sqlite.layers.keywords import keywords
-from memory_sqlite.layers.secrets import mask
 from memory_sqlite.model import Message, OriginClass, SessionInfo
 from memory_sqlite.sources.transcript_formats.sessions import read_session_key
-from memory_sqlite.storage import change_log
+from memory_sqlite.storage import change_log, tombstones
 from memory_sqlite.storage.store import Store
+from memory_sqlite.text.secrets import mask
 from memory_sqlite.text.units import cut_utf8, utf8_length
 from memory_sqlite.transcripts import sessions, turns
 from memory_sqlite.transcripts.bounds import bounded
+from memory_sqlite.transcripts.forgotten import Guard
+from memory_sqlite.transcripts.identity import run_digest, text_digest
 from memory_sqlite.transcripts.normalise import normalise
 from memory_sqlite.transcripts.sessions import Session
 
 _FOLDERS: Final = {"L1": "memories", "L2": "scenarios", "L3": "profiles"}
 _SAME_TURN_MS: Final = 10_000
-"""Records were written a few milliseconds after their turn's L0; without a run id the time is all that joins them."""
+"""Records were written a few milliseconds after their turn's L0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ def store_turn(store: Store, turn: LayeredTurn, settings: Settings, now: int) ->
     """
     at = turn.at if turn.at is not None else _day_begins(turn.path, now)
     messages = list(_messages(turn, at, settings))
-    if not messages or _is_forgotten(store.connection, [("session", store.token(turn.session))]):
+    guard = _guard(store, turn.session, now)
+    if not messages or guard.refuses_session() or guard.refuses(messages):
         return Kept("left")
     session = ensure_session(store, turn.session, at, now)
     accepted = turns.accept(
@@ -75,7 +78,8 @@ def store_turn(store: Store, turn: LayeredTurn, settings: Settings, now: int) ->
         way="remember",
         run_id=turn.run_id.strip() if turn.run_id is not None else f"layered:{turn.id}",
         part=0,
-        from_owner=session.sender_is_owner is True,
+        # in a room many speak, and the product does not say who of them is the owner
+        from_owner=session.chat_type == "direct" and session.sender_is_owner is True,
         now=_within_day(turn.path, at),
     )
     return Kept(
@@ -109,10 +113,12 @@ def store_record(store: Store, record: LayeredRecord, settings: Settings, now: i
     connection = store.connection
     if connection.execute("SELECT 1 FROM records WHERE record_id = ?", (record.id,)).get is not None:
         return Kept("known")
-    token = store.token(record.session)
-    if _is_forgotten(connection, [("record", record.id), ("session", token)]):
-        return Kept("left")
     at = record.at if record.at is not None else _day_begins(record.path, now)
+    guard = _guard(store, record.session, now)
+    if guard.refuses_session() or guard.refuses_moment(at, record.sender):
+        return Kept("left")
+    if tombstones.bounds(connection, "record", record.id):
+        return Kept("left")
     session = ensure_session(store, record.session, at, now)
     if session.is_internal:
         return Kept("left")  # the host's own sessions have no L1 to L3 here
@@ -133,7 +139,7 @@ def store_record(store: Store, record: LayeredRecord, settings: Settings, now: i
             content,
             json.dumps(words, ensure_ascii=True, separators=(",", ":")),
             session.id,
-            _turn_of(connection, session.id, run_id, at),
+            _turn_of(connection, session, record, day, at),
             record.sender,
             run_id,
             origin,
@@ -212,25 +218,31 @@ def _place(
     return following, kept
 
 
-def _turn_of(connection: apsw.Connection, session_id: int, run_id: str | None, at: int) -> int | None:
-    """The turn a record was made from: by run id, else the session's last turn shortly before it."""
-    if run_id is not None:
+def _turn_of(connection: apsw.Connection, session: Session, record: LayeredRecord, day: str, at: int) -> int | None:
+    """The turn a record was made from: by run id; without one by its words (L1), or as the L1 written with it."""
+    if record.run_id is not None:
         row = connection.execute(
-            "SELECT id FROM turns WHERE session_id = ? AND run_id = ? LIMIT 1", (session_id, run_id)
+            "SELECT turn_id FROM accepted_runs WHERE digest = ?",
+            (run_digest(session.token, record.run_id.strip(), 0),),
+        ).get
+    elif record.layer == "L1":
+        row = connection.execute(
+            "SELECT turn_id FROM messages WHERE session_id = ? AND text_digest = ? AND at BETWEEN ? AND ?"
+            " ORDER BY +position DESC LIMIT 1",
+            (session.id, text_digest("user", record.content), at - _SAME_TURN_MS, at),
         ).get
     else:
         row = connection.execute(
-            "SELECT id FROM turns WHERE session_id = ? AND at BETWEEN ? AND ? ORDER BY at DESC, id DESC LIMIT 1",
-            (session_id, at - _SAME_TURN_MS, at),
+            "SELECT turn_id FROM records WHERE session_id = ? AND folder = 'memories' AND folder <> 'agent-profiles'"
+            " AND day = ? AND created_at = ? LIMIT 1",
+            (session.id, day, at),
         ).get
     return row if isinstance(row, int) else None
 
 
-def _is_forgotten(connection: apsw.Connection, subjects: list[tuple[str, str]]) -> bool:
-    return any(
-        connection.execute("SELECT 1 FROM tombstones WHERE kind = ? AND subject = ?", subject).get is not None
-        for subject in subjects
-    )
+def _guard(store: Store, session: str, now: int) -> Guard:
+    """What was forgotten of a session, asked for an import: the rows themselves count as remembered live."""
+    return Guard(store.connection, store.key, store.token(session), "import", now)
 
 
 def _day(path: str) -> str | None:

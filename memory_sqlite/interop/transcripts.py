@@ -6,10 +6,9 @@ a transaction, what is reported, and which files need not be read again.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +22,11 @@ from memory_sqlite.layers.remember import remember_turns
 from memory_sqlite.model import ImportReport, Message, SessionInfo, SourceProblem
 from memory_sqlite.sources.transcript_formats.items import Refused, Spoken
 from memory_sqlite.sources.transcript_formats.transcript import Transcript, open_transcript
+from memory_sqlite.storage.connection import writing
 from memory_sqlite.transcripts import sessions
 from memory_sqlite.transcripts.bounds import bounded
 from memory_sqlite.transcripts.identity import split_turns
+from memory_sqlite.values import dataclass, field
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -126,7 +127,7 @@ def _bring_up(opened: Opened, tally: _Tally, progress: Progress | None) -> None:
         tally.problem(opened.store.directory, warning)
     elif tally.messages >= _BULK_CHANGES:
         index = opened.keeper.writer()
-        with index:
+        with writing(index):
             rows.finish(index)
 
 
@@ -153,7 +154,7 @@ def _import_file(
     progress: Progress | None,
     tally: _Tally,
 ) -> None:
-    status = os.stat(path)
+    status = path.stat()
     key = f"{path.absolute()}\n{said.key}"
     stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     known = opened.store.connection.execute(
@@ -222,6 +223,10 @@ class _Batch:
         self._tally.shortened += message.cut_from_bytes is not None
         self._tally.redactions += message.redactions
         info = self._merged(item.session)
+        if message.role != "user" or message.is_tool_output:
+            info = replace(info, sender_is_owner=None)  # only who speaks as the user can be the owner
+        elif self._is_another_speaker(info):
+            self._store_session(*self._held.pop(info.key))
         known, messages = self._held.setdefault(info.key, (info, []))
         messages.append(message)
         self._held[info.key] = (_joined(known, info), messages)
@@ -229,6 +234,14 @@ class _Batch:
         self._bytes += len(message.text) + len(message.raw)
         if self._count >= _BATCH_MESSAGES or self._bytes >= _BATCH_BYTES:
             self.store(last=self._bytes >= _OPEN_TURN_BYTES)
+
+    def _is_another_speaker(self, info: SessionInfo) -> bool:
+        """Whether what is held was said by somebody else: in a room the owner's flag is each line's, not the file's."""
+        held = self._held.get(info.key)
+        if held is None or not any(message.role == "user" for message in held[1]):
+            return False
+        is_silent = info.sender_is_owner is None and held[0].chat_type == "direct"
+        return not is_silent and held[0].sender_is_owner != info.sender_is_owner
 
     def _merged(self, info: SessionInfo) -> SessionInfo:
         said = self._said

@@ -14,9 +14,7 @@ from memory_sqlite.layers.chinese_rules import INSTRUCTIONS, NEGATED, RULES, Rul
 from memory_sqlite.layers.sentences import Sentence
 from memory_sqlite.layers.slots import Found, instruction_slot, normal
 
-_BOUNDARY: Final = re.compile(
-    r"[\s]*[，,；;（）()][\s]*|(?=但是|不过(?!敏)|可是|而且我|并且我|因为我|所以我)|(?<=[一-鿿])(?=但我|和我喜|，)"
-)
+_BOUNDARY: Final = re.compile(r"[\s]*[，,；;（）()][\s]*|(?=但是|不过(?!敏)|可是|而且我|并且我|因为我|所以我)|(?=但我)")
 _PREFIX: Final = re.compile(
     r"(?:(?:其实|另外|对了|还有|而且|并且|但是|但|不过|可是|所以|因为|由于|请?记住|请?记得"
     r"|请?注意|顺便说一?[下句]|顺便一提|顺带一提|顺便|你好|您好|大家好|嗨|嗯|哦|啊"
@@ -36,9 +34,7 @@ _ATTRIBUTED: Final = re.compile(r"[\s，,]*(?!我|你)[^\s，,。]{1,6}(?:说|�
 _ASKED: Final = re.compile(
     r"什么(?!都)|什麼|谁|誰|哪|怎[么样麼]|多少|几[个点岁]|是否|为何|吗|嗎|是不是|有没有|要不要|能不能|[呢么]$"
 )
-_TAG: Final = re.compile(
-    r"(?:对|是|好|行|可以|不是|没错)(?:吗|嗎|吧|么)?$|(?:是不是|对不对|好不好)$|你(?:觉得)?呢$(?<!你呢)"
-)
+_TAG: Final = re.compile(r"(?:对|是|好|行|可以|不是|没错)(?:吗|嗎|吧|么)?$|(?:是不是|对不对|好不好)$")
 _CONDITION: Final = re.compile(r"的话$|的時候$|的时候$")
 _GOES_ON: Final = re.compile(
     r"(?!谢谢|謝謝|好吗|可以吗|行吗|我|你|您|这|那|他|她|如果|因为|但|不过|今天|现在|明天|帮|请帮|顺便)"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from memory_sqlite.layers.sentences import FILLER
 from memory_sqlite.layers.slots import Kind
+from memory_sqlite.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ NEGATED: Final = re.compile(r"(?:都|就|请|再|永远)?(?:不要|别|勿|不�
 _NOT_ORDERED: Final = re.compile(
     r"^(?:都|再|就)?(?:我|他|她|它|会|可能|再说|肯定|的|还|有机会|没|不是|担心|着急|误会|介意"
     r"|生气|客气|见怪|放弃|难过|害怕|紧张|笑|怪|见外|走|这样|那样|这么|那么|忘了?我)"
-    r"|今天|现在(?!起|开始)|暂时|这一?次|明天|先$"
+    r"|今天|上面|下面|刚才|[这那][个段条份句行里张]|现在(?!起|开始)|暂时|这一?次|明天|先$"
 )
 
 INSTRUCTIONS: Final = (

@@ -6,12 +6,12 @@ The patterns are in ``layers.english_rules``. Called by ``layers.standard`` for 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from memory_sqlite.layers.english_rules import INSTRUCTIONS, OPENS, RULES, Rule
 from memory_sqlite.layers.sentences import FILLER, Sentence
 from memory_sqlite.layers.slots import Found, instruction_slot, normal
+from memory_sqlite.values import dataclass
 
 # a new clause: after a comma, semicolon, bracket or dash, with or without a conjunction, or after a conjunction alone
 _BOUNDARY: Final = re.compile(
@@ -77,6 +77,17 @@ _PAST_COMPARED: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PLACE_OF_WORK: Final = re.compile(r"\s+(?:at|in|for|from|with|who|by|and)\s.*$", re.IGNORECASE | re.DOTALL)
+_SUBJECTS: Final = {
+    **dict.fromkeys(("e-mail", "e-mail address", "email address"), "email"),
+    **dict.fromkeys(("mom", "mum"), "mother"),
+    **dict.fromkeys(("occupation", "profession"), "job"),
+    "timezone": "time zone",
+    "phone number": "phone",
+    "dad": "father",
+    "home town": "hometown",
+    "mother tongue": "native language",
+}
+"""Other names of the same matter; the Chinese and Japanese rules use these names too."""
 _USED_TO: Final = re.compile(r"\bused\s+to\b", re.IGNORECASE)
 
 _NOT_A_NAME_TEXT: Final = """
@@ -233,5 +244,6 @@ def _found(text: str, match: _Match, end: int) -> Found | None:
     else:
         chosen = "prefer" in text[match.start : match.value[0]].lower() and not raw.lower().startswith("to ")
         value = normal(_PAST_COMPARED.sub("", raw) if chosen else raw)
-        slot = rule.slot.format(v=value, s=normal(match.subject)) if value else ""
+        subject = normal(match.subject)
+        slot = rule.slot.format(v=value, s=_SUBJECTS.get(subject, subject)) if value else ""
     return Found(match.start, end, rule.kind, slot, value, rule.polarity) if value else None

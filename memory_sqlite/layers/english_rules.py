@@ -8,11 +8,11 @@ whose apostrophes are straight. ``v`` is the value. Rules are tried in order; th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from memory_sqlite.layers.sentences import FILLER
 from memory_sqlite.layers.slots import Kind
+from memory_sqlite.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,7 @@ _ONE_OFF: Final = _re(
     r"|remove|edit|share|show|write|answer)\s+"
     r"(?:that|this|it|these|those|them|so)\b(?!\s+\w+\s+\w+)|.*\b(?:yet|for\s+now|right\s+now"
     r"|today|tonight|tomorrow|this\s+time|until|just\s+now|at\s+the\s+moment)$"
+    r"|.*\b(?:this|these|those|above|below)\b"
 )
 _JOBS: Final = (
     r"(?:nurse|teacher|doctor|engineer|developer|programmer|designer|lawyer|student|scientist"

@@ -6,11 +6,11 @@ counting turns is the caller's (``memory.remember`` and the importers).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from memory_sqlite.layers import compatible, standard
 from memory_sqlite.model import Fact
+from memory_sqlite.values import dataclass
 
 Mode = Literal["standard", "layered-memory"]
 

@@ -7,11 +7,11 @@ speaker names themself (私は, 僕の …), or where the phrase says it of nobo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from memory_sqlite.layers.sentences import FILLER, Sentence
 from memory_sqlite.layers.slots import Found, Kind, instruction_slot, normal
+from memory_sqlite.values import dataclass
 
 _ME: Final = r"(?:私|わたし|わたくし|僕|ぼく|ボク|俺|おれ|オレ|あたし|自分)"
 _IAM: Final = _ME + r"(?:は|って|も)、?(?:今|現在|いま|実は|もう)?"

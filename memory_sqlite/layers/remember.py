@@ -6,7 +6,6 @@ Who calls it: the door (``remember``) and the importers. A write transaction hol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
@@ -14,8 +13,10 @@ from memory_sqlite.layers.writing import write_layers
 from memory_sqlite.model import Message, SessionInfo
 from memory_sqlite.storage.store import Store
 from memory_sqlite.transcripts import sessions, turns
+from memory_sqlite.transcripts.forgotten import Guard
 from memory_sqlite.transcripts.identity import split_turns
 from memory_sqlite.transcripts.turns import Way
+from memory_sqlite.values import dataclass, field
 
 
 @dataclass
@@ -31,6 +32,8 @@ class Remembered:
     scenarios: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     superseded: list[str] = field(default_factory=list)
+    forgotten: int = 0
+    """Turns that were not stored, because they or their session were forgotten."""
 
 
 def remember_turns(
@@ -45,16 +48,22 @@ def remember_turns(
 ) -> Remembered:
     """Store the turns in ``messages`` (normalised, bounded, in order) with their layers, each turn once for ever.
 
-    Raises the store's errors and ``SessionConflict``; after any of them nothing of the call is stored.
+    What was forgotten is left out. Raises the store's errors and ``SessionConflict``; after any of them nothing of the call is stored.
     """
     result = Remembered(info.key)
     with store.transaction() as connection:
         now = clock.now_ms()
+        parts = list(enumerate(split_turns(messages)))
+        guard = Guard(connection, store.key, store.token(info.key), way, now)
+        kept = [] if guard.refuses_session() else [(part, turn) for part, turn in parts if not guard.refuses(turn)]
+        result.forgotten = len(parts) - len(kept)
+        if parts and not kept:
+            return result  # not even the session comes back
         first = next((message.at for message in messages if message.at is not None), now)
         session = sessions.ensure(store, info, at=first, now=now)
-        # in a room the flag belongs to this call's sender, in a direct chat to the session
-        from_owner = info.sender_is_owner if info.sender_is_owner is not None else session.sender_is_owner
-        for part, turn_messages in enumerate(split_turns(messages)):
+        # in a direct chat the flag belongs to the session; elsewhere many speak, and it belongs to this call's sender
+        from_owner = session.sender_is_owner if session.chat_type == "direct" else info.sender_is_owner
+        for part, turn_messages in kept:
             accepted = turns.accept(
                 connection,
                 session,

@@ -13,9 +13,9 @@ from math import sqrt
 from typing import Final
 
 from memory_sqlite.layers.keywords import HAN, MAX_KEYWORDS, keywords
-from memory_sqlite.layers.secrets import mask
 from memory_sqlite.layers.sentences import sentences
 from memory_sqlite.limits import EPISODE_MAX_UNITS
+from memory_sqlite.text.secrets import mask
 from memory_sqlite.text.units import cut_utf16, utf16_length, valid_unicode
 
 RECURRING_MAX: Final = 12

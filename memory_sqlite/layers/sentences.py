@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from memory_sqlite.values import dataclass
 
 FILLER: Final = "\ufffc"
 SENTENCE_MAX: Final = 600

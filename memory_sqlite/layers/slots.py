@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from memory_sqlite.layers.sentences import FILLER
+from memory_sqlite.values import dataclass
 
 VALUE_MAX: Final = 80
 """Code points of a value in its normal form; the whole is in the fact's content."""

@@ -12,12 +12,12 @@ from typing import Final
 
 from memory_sqlite.layers.keywords import keywords
 from memory_sqlite.layers.scenarios import scenario
-from memory_sqlite.layers.secrets import find as find_secrets
-from memory_sqlite.layers.secrets import mask
 from memory_sqlite.layers.sentences import SENTENCE_MAX, Sentence, own_speech, sentences
 from memory_sqlite.layers.slots import Found
 from memory_sqlite.limits import EPISODE_MAX_UNITS, FACTS_PER_MESSAGE_MAX
 from memory_sqlite.model import Fact
+from memory_sqlite.text.secrets import find as find_secrets
+from memory_sqlite.text.secrets import mask
 from memory_sqlite.text.units import cut_utf16, valid_unicode
 
 __all__ = ["episode", "facts", "scenario"]

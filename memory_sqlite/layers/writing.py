@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import apsw
 
@@ -17,13 +16,13 @@ from memory_sqlite.config import Settings
 from memory_sqlite.layers import compatible, standard
 from memory_sqlite.layers.extract import extract
 from memory_sqlite.layers.keywords import keywords
-from memory_sqlite.layers.secrets import find as find_secrets
 from memory_sqlite.model import Fact, Layer, OriginClass
 from memory_sqlite.storage import change_log
 from memory_sqlite.storage.fetch import all_rows
 from memory_sqlite.text.units import valid_unicode
 from memory_sqlite.transcripts.sessions import Session
 from memory_sqlite.transcripts.turns import Accepted, StoredMessage
+from memory_sqlite.values import dataclass, field
 
 _FOLDERS = {"L1": "memories", "L2": "scenarios"}
 
@@ -57,6 +56,21 @@ def write_layers(
     return written
 
 
+def remember_fact_again(
+    connection: apsw.Connection,
+    session: Session,
+    turn: Accepted,
+    stored: StoredMessage,
+    fact: Fact,
+    *,
+    settings: Settings,
+    clock: Clock,
+) -> str:
+    """Store a fact anew from a turn that had only reinforced it, for the turn whose words it had is forgotten; returns
+    its record id. Inside the caller's transaction, after the old record is gone."""
+    return _Writer(connection, session, turn, settings, clock).remember_fact(fact, stored)
+
+
 @dataclass
 class _Writer:
     connection: apsw.Connection
@@ -64,6 +78,7 @@ class _Writer:
     turn: Accepted
     settings: Settings
     clock: Clock
+    _inserted: int = 0
 
     @property
     def compatible(self) -> bool:
@@ -83,6 +98,7 @@ class _Writer:
 
     def remember_scenario(self, written: Written) -> None:
         """L2: in standard mode over the person's words of the last n turns, in compatible mode of this turn alone."""
+        covered: list[int] = []
         if self.compatible:
             own = [
                 s.message.text for s in self.turn.stored if s.message.role == "user" and not s.message.is_tool_output
@@ -90,14 +106,23 @@ class _Writer:
             content, words = compatible.scenario(own)
         else:
             turns = self._last_turns(self.settings.extraction_interval)
-            if not any(turns):
+            if not turns:
                 return
-            content, words = standard.scenario(turns)
+            covered = list(turns)
+            content, words = standard.scenario(list(turns.values()))
         if content:
             origin: OriginClass = "owner" if all(s.origin != "untrusted" for s in self.turn.stored) else "untrusted"
             written.scenarios.append(self._insert("L2", None, content, words, origin, False, None))
+            self._rest_on(self._inserted, covered)
 
-    def _last_turns(self, count: int) -> list[list[str]]:
+    def _rest_on(self, row_id: int, turn_ids: Sequence[int]) -> None:
+        """Note which further turns a record rests on: forgetting one of them must find it."""
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO record_sources (record_id, turn_id) VALUES (?, ?)",
+            [(row_id, turn_id) for turn_id in turn_ids if turn_id != self.turn.turn_id],
+        )
+
+    def _last_turns(self, count: int) -> dict[int, list[str]]:
         rows = self.connection.execute(
             "SELECT t.id, m.text FROM turns t JOIN messages m ON m.turn_id = t.id"
             " WHERE t.session_id = ? AND t.ordinal > ? AND t.ordinal <= ? AND m.role = 'user' AND m.is_tool_output = 0"
@@ -107,21 +132,25 @@ class _Writer:
         turns: dict[int, list[str]] = {}
         for turn_id, text in rows:
             turns.setdefault(turn_id, [])
-            if text and not find_secrets(text):
+            if text:
                 turns[turn_id].append(text)
-        return [texts for texts in turns.values() if texts]
+        return {turn_id: texts for turn_id, texts in turns.items() if texts}
 
     def _agent_wide(self, trusted: bool) -> bool:
         """Whether a fact is visible beyond its session: never a stranger's, always the owner's in a direct chat."""
         by_scope = self.settings.profile_scope == "agent"
-        if self.compatible:
-            return by_scope
-        return trusted and (self.session.owner_private or by_scope)
+        return trusted and (by_scope or (self.session.owner_private and not self.compatible))
+
+    def remember_fact(self, fact: Fact, stored: StoredMessage) -> str:
+        """L3 of one fact alone."""
+        return self._remember_fact(fact, stored, stored.origin == "owner")[0]
 
     def _remember_fact(self, fact: Fact, stored: StoredMessage, trusted: bool) -> tuple[str, list[str]]:
         agent_wide = self._agent_wide(trusted)
         at = stored.message.at if stored.message.at is not None else self.turn.at
         rivals = [] if fact.slot is None else self._active_facts(fact.slot, agent_wide, stored.origin)
+        # "I don't live in Oslo any more" speaks of Oslo only and leaves Bergen alone; so does the reverse
+        rivals = [r for r in rivals if r[2] == fact.value or (fact.polarity > 0 and r[3] > 0)]
         for row_id, record_id, value, polarity, event_at in rivals:
             if value == fact.value and polarity == fact.polarity:
                 self.connection.execute(
@@ -129,24 +158,20 @@ class _Writer:
                     " WHERE id = ?",
                     (at, at, row_id),
                 )
+                self._rest_on(row_id, [self.turn.turn_id])
                 change_log.append(self.connection, "record", row_id)
                 self._supersede([r for r in rivals if r[0] != row_id and r[4] <= max(at, event_at)], row_id)
                 return record_id, []
         record_id = self._insert(
             "L3", fact, fact.content, tuple(keywords(fact.content)), stored.origin, agent_wide, stored
         )
-        row_id = self._row_id(record_id)
+        row_id = self._inserted
         newer = [rival for rival in rivals if rival[4] > at]
         if newer:
             # an older transcript imported late: what was said after it still stands
             self._supersede([(row_id, record_id, fact.value, fact.polarity, at)], newer[0][0])
             return record_id, [record_id]
         return record_id, self._supersede(rivals, row_id)
-
-    def _row_id(self, record_id: str) -> int:
-        value = self.connection.execute("SELECT id FROM records WHERE record_id = ?", (record_id,)).get
-        assert isinstance(value, int)
-        return value
 
     def _active_facts(
         self, slot: str, agent_wide: bool, origin: OriginClass
@@ -195,7 +220,6 @@ class _Writer:
         ).get
         record_id = self.clock.record_id()
         message = stored.message if stored else None
-        run_id = self.connection.execute("SELECT run_id FROM turns WHERE id = ?", (self.turn.turn_id,)).get
         self.connection.execute(
             "INSERT INTO records (record_id, layer, kind, content, keywords, session_id, turn_id, sender, run_id,"
             " origin, agent_wide, projects, slot, value, polarity, day, folder, ordinal, event_at, created_at)"
@@ -210,7 +234,7 @@ class _Writer:
                 self.session.id,
                 self.turn.turn_id,
                 message.sender if message else None,
-                run_id,
+                self.turn.run_id,
                 origin,
                 int(agent_wide),
                 json.dumps([self.session.project] if self.session.project else []),
@@ -224,5 +248,6 @@ class _Writer:
                 now,
             ),
         )
-        change_log.append(self.connection, "record", self.connection.last_insert_rowid())
+        self._inserted = self.connection.last_insert_rowid()
+        change_log.append(self.connection, "record", self._inserted)
         return record_id

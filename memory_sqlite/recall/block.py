@@ -32,7 +32,7 @@ _READ_UNITS: Final = 64 * limits.KIB
 """Of longer words only this much is looked at for frames: they are a page, and the deadline runs."""
 _LEAST_UNITS: Final = 16
 """An item cut shorter than this says nothing; it is left out instead."""
-_CANDIDATES: Final = 4
+_CANDIDATES: Final = 3
 """Hits asked of the search for each one wanted: the floor takes some away, and never fetches more."""
 _MORE: Final = "…"
 
@@ -90,13 +90,16 @@ def _find(
     with opened.store.readers.borrow() as store, guard.interruptible(store):
         viewer = audience.of_session(store, session)
         facts = profile.asked_for(store, viewer, words, intents.wanted(words), wanted)
-    fresh = freshness.freshen(opened, clock, lock) if viewer.may_see_notes else freshness.Freshness()
+    fresh = freshness.Freshness()
+    if viewer.may_see_notes:
+        # changed notes may take half of the time that is left, never the search's half
+        fresh = freshness.freshen(opened, clock, lock, min(limits.FRESHNESS_BUDGET_S, guard.left() / 2))
     guard.check()
     page = answer(
         opened, asked, viewer, fresh, settings, clock, cancelled=guard.is_over, on_connection=guard.interruptible
     )
     with opened.keeper.reader() as index, guard.interruptible(index):
-        hits = relevant(words, page.hits, KnownWords(index), facts)
+        hits = relevant(words, page.hits, KnownWords(index), facts, now_ms=clock.now_ms())
     with opened.store.readers.borrow() as store, guard.interruptible(store):
         refused = profile.strangers_instructions(store, (hit.reference for hit in hits))
     return tuple(hit for hit in hits if hit.reference not in refused)[:wanted], page.warnings

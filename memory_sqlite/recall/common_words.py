@@ -3,7 +3,7 @@
 ``EMPTY`` are words of talk and time that say nothing about a matter; ``COMMON`` are everyday words that say a little.
 Needed beside the index's own counts, because in a young memory of ten notes every word is rare. Written by hand for
 this project, in English, Chinese, Japanese and Korean; judged by the table in ``tests/unit/recall``. Only
-``relevance`` reads it. Latin words are compared by stem.
+``terms`` reads it. Latin words are compared by stem.
 """
 
 from __future__ import annotations
@@ -63,7 +63,26 @@ COMMON: Final = frozenset(
     translated article articles paragraph sentence draft describe compare rewrite improve suggest suggestion
     recommend function class method script bug feature difference details items item total price cost include
     topic subject title section format believe care matter matters agree sound sounds exactly probably especially
-    finally instead together soon interesting funny sad happy
+    finally instead together soon interesting funny sad happy type types typed sign signs signed travel travels
+    travelled visit visits visited letter letters store stores shop shops door doors win wins won lose loses lost
+    loss game games area areas level levels field fields symbol symbols position positions role roles general
+    common special single various possible available likely certain clear current recent recently final major
+    minor basic normal usual regular complete completed finish finished follow follows followed includes including
+    involve involved allow allows allowed cause caused develop developed decide decided decision decisions choose
+    chose chosen choice pick picked offer offered provide provided support supports supported join joined receive
+    received return returned grow grows grew growing reach reached spend spent cut hit drop dropped fall fell rise
+    hold holds held stand sit carry carried break broke broken throw catch push pull watch watches watched listen
+    hear heard speaks spoke become became early express described impress affect impact inspire inspired goal
+    goals dream dreams career activity activities experience experiences hobby hobbies interested interest
+    interests related relationship passion popular successful success challenge challenges skill skills advice
+    opinion purpose value values history future past beginning ending original modern young local public private
+    personal professional social national international community member members customer client owner boy girl
+    lady trip trips tour stuff picture pictures photo photos video videos image images language languages key keys
+    codes size sizes color colors colour colours shape weight height length amount average minute several couple
+    pair both either neither enough less least another rest else ago during until since against between among
+    within without across along around behind above below under upon toward towards despite though although while
+    whereas unless whether however therefore thus otherwise anyway somehow somewhere anywhere everywhere nowhere
+    beyond
     工作 公司 项目 学习 学校 朋友 家人 孩子 电话 手机 电脑 文件 文档 代码 程序 系统 数据 用户 服务 消息 邮件 会议
     开会 计划 任务 更新 版本 测试 错误 名字 地方 城市 国家 世界 生活 方法 办法 情况 内容 信息 结果 原因 例子 开始
     结束 使用 完成 检查 修改 添加 删除 打开 关闭 发送 写一 写个 做一 一份 一篇 重要 主要 简单 容易 新的 旧的 不同

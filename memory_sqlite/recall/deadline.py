@@ -9,19 +9,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
 import apsw
 
 from memory_sqlite import errors
 from memory_sqlite.clock import Clock
+from memory_sqlite.values import dataclass
 
 T = TypeVar("T")
 Reason = Literal["ok", "timeout", "error", "cancelled"]
 
 _LOOK_S: Final = 0.02
 """How often a caller's cancellation is looked for: an event tells nobody that it was set."""
+_STEPS: Final = 10_000
+"""Steps of SQLite's machine between two looks at the deadline, about 1 ms; a look costs less than 1 us."""
+_RUNNING: Final = threading.BoundedSemaphore(32)
+"""Works at once in this process. One that hangs where nothing can interrupt it (a dead network disk) keeps its thread
+and its file; without a bound every prompt would leave one more."""
 
 
 class Deadline:
@@ -61,11 +66,14 @@ class Deadline:
         with self._lock:
             self.check()
             self._connection = connection
+        # an interrupt between two statements is lost: the next one has to ask for itself
+        connection.set_progress_handler(self.is_over, _STEPS)
         try:
             yield
         finally:
             with self._lock:
                 self._connection = None
+            connection.set_progress_handler(None)
 
     def expire(self) -> None:
         """Stop the work now."""
@@ -113,13 +121,17 @@ def run_within(deadline: Deadline, work: Callable[[Deadline], T]) -> Outcome[T]:
         except Exception as error:  # a reply must never be blocked by a defect in recall
             box.append(Outcome(None, "error", (f"recall skipped ({type(error).__name__})",)))
         finally:
+            _RUNNING.release()
             done.set()
 
     if deadline.is_cancelled():
         return Outcome(None, "cancelled")
+    if not _RUNNING.acquire(blocking=False):
+        return Outcome(None, "error", ("recall skipped (overloaded)",))
     try:
         threading.Thread(target=guarded, name="memory-sqlite-recall", daemon=True).start()
     except RuntimeError:  # no more threads: the reply goes on without recall
+        _RUNNING.release()
         return Outcome(None, "error", ("recall skipped (no thread)",))
     finished = deadline.wait(done)
     if deadline.is_cancelled():

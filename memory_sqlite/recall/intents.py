@@ -9,12 +9,12 @@ English, Chinese and Japanese, the languages in which facts are recognised. Not 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from memory_sqlite.recall.topics import Topic, topics_of
 from memory_sqlite.search.folding import fold
 from memory_sqlite.search.stop_words import ENGLISH
+from memory_sqlite.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ _IDENTITY: Final = (
 
 _VERBS: Final = r"(?:like|love|prefer|enjoy|hate|dislike|drink|eat|listen|watch|read|play|use|wear|cook)"
 _TASTES: Final = _re(
-    rf"\b(?:do|did|would|might|could|should|will|can|may) (?:i|we) (?:\w+ ){{0,2}}{_VERBS}\b"
+    rf"(?<!how )(?<!where )(?<!when )(?<!why )\b(?:do|did|would|might|should) (?:i|we) (?:\w+ ){{0,2}}{_VERBS}\b"
     rf"|\bi (?:usually |often |most |really )?{_VERBS}\?|\bwhat i (?:like|love|prefer|enjoy|hate|dislike)\b"
     r"|\bmy (?:\w+ )?(?:favou?rites?|preferences?|tastes?|likes|dislikes)\b"
     r"|我(?:平时|最|都|比较|一般|通常|到底)*(?:不)?(?:喜欢|喜歡|爱|偏好|讨厌|討厭).{0,12}(?:什么|啥|哪|吗|[?？])"

@@ -9,11 +9,11 @@ recall and a word too many injects at most one fact. Invented for this project; 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from memory_sqlite.search.folding import fold
+from memory_sqlite.values import dataclass
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _NOT_LATIN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")

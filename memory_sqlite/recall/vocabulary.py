@@ -1,10 +1,10 @@
-"""What one generation knows about words, in the form in which ``relevance`` asks: stems and shares of rows."""
+"""What one generation knows about words, in the form in which ``terms`` asks: stems and shares of rows."""
 
 from __future__ import annotations
 
 import apsw
 
-from memory_sqlite.recall.relevance import COUNTED_ROWS
+from memory_sqlite.recall.terms import COUNTED_ROWS
 from memory_sqlite.search.vocabulary import Vocabulary
 
 

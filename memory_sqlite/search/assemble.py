@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from memory_sqlite.search.candidates import Candidate, Candidates
 from memory_sqlite.search.folding import fold
+from memory_sqlite.values import dataclass, field
 
 Sort = Literal["score", "newest", "oldest"]
 
@@ -19,9 +19,9 @@ NEAR_DUPLICATE: Final = 0.95
 """Share of common shingles from which two texts say the same."""
 SHINGLE: Final = 3
 SESSION_SHARE: Final = 0.8
-"""One session may fill this much of an answer while others have something to say (a cap of three costs 0.07 of R@10)."""
+"""One session may fill this much of an answer while others have something to say (a cap of three costs .07 R@10)."""
 TIME_SORT_SHARE: Final = 0.5
-"""Sorted by time, only hits with at least this share of the best score take part: the newest match, not the newest row."""
+"""Sorted by time, only hits with this share of the best score take part: the newest match, not the newest row."""
 
 _PRIORITY: Final = {"L3": 0, "L0": 2, "L1": 3, "L2": 4}
 
@@ -46,61 +46,50 @@ def assemble(
 ) -> list[RankedHit]:
     """Choose at most ``max_results`` hits with a score of at least ``min_score``, in the order asked for."""
     ranked = [row for row in candidates.rows if row.score >= min_score and row.score > 0.0]
-    hits = _collapse(ranked, max_results * 2 + 10)
-    if sort != "score" and hits:
-        floor = hits[0].score * TIME_SORT_SHARE
-        hits = [hit for hit in hits if hit.score >= floor]
-        undated = -(2**63)
+    if sort != "score":
+        floor = ranked[0].score * TIME_SORT_SHARE if ranked else 0.0
+        hits, _ = _collapse([row for row in ranked if row.score >= floor], len(ranked), len(ranked))
         sign = -1 if sort == "newest" else 1
-        hits.sort(
-            key=lambda hit: (hit.candidate.at is None, sign * (undated if hit.candidate.at is None else hit.candidate.at))
-        )
+        hits.sort(key=lambda hit: (hit.candidate.at is None, sign * (hit.candidate.at or 0)))
         return hits[:max_results]
-    return hits[:max_results] if sessions_only else _capped(hits, max_results)
+    allowed = max_results if sessions_only else max(1, math.floor(max_results * SESSION_SHARE))
+    hits, spare = _collapse(ranked, max_results, allowed)
+    hits.extend(spare[: max_results - len(hits)])
+    hits.sort(key=lambda hit: -hit.score)
+    return hits
 
 
-def _capped(hits: list[RankedHit], max_results: int) -> list[RankedHit]:
-    allowed = max(1, math.floor(max_results * SESSION_SHARE))
-    taken: list[RankedHit] = []
+def _collapse(ranked: Iterable[Candidate], wanted: int, allowed: int) -> tuple[list[RankedHit], list[RankedHit]]:
+    """The first ``wanted`` hits that say different things, and those left out because their session has ``allowed``.
+
+    Near-identical texts become one hit: the better layer, else the newest, with the best score of them.
+    """
+    hits: list[RankedHit] = []
     spare: list[RankedHit] = []
     counts: dict[int, int] = {}
-    for hit in hits:
-        session = hit.candidate.session_id if hit.candidate.kind == "message" else None
-        if session is not None:
-            counts[session] = counts.get(session, 0) + 1
-            if counts[session] > allowed:
-                spare.append(hit)
-                continue
-        taken.append(hit)
-    chosen = taken[:max_results]
-    chosen.extend(spare[: max_results - len(chosen)])
-    chosen.sort(key=lambda hit: -hit.score)
-    return chosen
-
-
-def _collapse(ranked: Iterable[Candidate], wanted: int) -> list[RankedHit]:
-    """Near-identical texts become one hit: the better layer, else the newest, with the best score of them."""
-    hits: list[RankedHit] = []
     for candidate in ranked:
         if len(hits) >= wanted:
             break
         hit = RankedHit(candidate, candidate.score, shingles=shingles(candidate.text))
-        twin = next((known for known in hits if _same_place(known, hit) or _says_the_same(known, hit)), None)
-        if twin is None:
-            hits.append(hit)
-        elif _same_place(twin, hit):
+        known = (*hits, *spare)
+        if any(_same_place(other.candidate, candidate) for other in known):
             continue
+        twin = next((other for other in known if _says_the_same(other, hit)), None)
+        if twin is None:
+            session = candidate.session_id if candidate.kind == "message" else None
+            if session is not None:
+                counts[session] = counts.get(session, 0) + 1
+            (hits if session is None or counts[session] <= allowed else spare).append(hit)
         elif _preferred(candidate, twin.candidate):
             twin.duplicates.append(twin.candidate)
             twin.candidate, twin.shingles = candidate, hit.shingles
         else:
             twin.duplicates.append(candidate)
-    return hits
+    return hits, spare
 
 
-def _same_place(known: RankedHit, hit: RankedHit) -> bool:
+def _same_place(first: Candidate, second: Candidate) -> bool:
     """Overlapping chunks of one document where the later one adds no term of the query."""
-    first, second = known.candidate, hit.candidate
     return (
         first.document_id == second.document_id
         and first.chunk_id != second.chunk_id
@@ -117,8 +106,7 @@ def _says_the_same(known: RankedHit, hit: RankedHit) -> bool:
     left, right = known.shingles, hit.shingles
     if not left or not right:
         return False
-    alike = min(len(left), len(right)) >= NEAR_DUPLICATE * max(len(left), len(right))
-    if not alike and first.layer not in ("L1", "L2") and second.layer not in ("L1", "L2"):
+    if left.isdisjoint(right):
         return False
     shared = len(left & right)
     if shared >= NEAR_DUPLICATE * len(left | right):

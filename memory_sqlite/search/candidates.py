@@ -6,11 +6,11 @@ Plain data that can cross a pipe. Called by ``retrieve`` (makes them), ``rank`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from memory_sqlite.model import Coverage
 from memory_sqlite.search.query import Term
+from memory_sqlite.values import dataclass, field
 
 Places = list[list[int]]
 """Token positions of one phrase, one list for each column of the table."""
@@ -27,6 +27,8 @@ class Resolved:
     idf: float
     trust: float = 1.0
     """Below 1 for completions and near words of a term that occurs nowhere."""
+    window_idf: float = 0.0
+    """Its rarity among the windows of messages."""
     chosen: bool = True
     """False for a common term that was left out of choosing candidates and is counted on their text instead."""
 
@@ -38,7 +40,9 @@ class Candidate:
     document_id: int
     chunk_id: int
     own: dict[int, Places] = field(default_factory=dict)
-    window: dict[int, int] = field(default_factory=dict)
+    whole: frozenset[int] = frozenset()
+    """Terms of ``own`` that were found as one token, not as a sequence of parts."""
+    window: dict[int, Places] = field(default_factory=dict)
     length: int = 0
     window_length: int = 0
     kind: str = "note"

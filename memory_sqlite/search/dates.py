@@ -7,9 +7,11 @@ Lives here: reading "November 28", "8 May 2023", "June 2026", "2026-11-28", "11�
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import Final
+
+from memory_sqlite.values import dataclass
 
 _MONTHS: Final = (
     "january", "february", "march", "april", "may", "june",
@@ -24,35 +26,53 @@ _NUMBERS: Final = {
 }  # fmt: skip
 _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
-_RULES: Final = (
-    ("ymd", re.compile(rf"(?<![\w-]){_YEAR}[-/.](0?[1-9]|1[0-2])[-/.](3[01]|[12]\d|0?[1-9])(?![\d-])")),
-    ("ymd", re.compile(r"((?:19|20)\d\d)\s*[年년]\s*(1[0-2]|0?[1-9])\s*[月월]\s*(3[01]|[12]\d|0?[1-9])\s*[日号일]")),
-    ("md", re.compile(r"(?<!\d)(1[0-2]|0?[1-9])\s*[月월]\s*(3[01]|[12]\d|0?[1-9])\s*[日号일]")),
-    ("ym", re.compile(r"((?:19|20)\d\d)\s*[年년]\s*(1[0-2]|0?[1-9])\s*[月월]")),
-    ("dMy", re.compile(rf"\b{_DAY}(?:\s+of)?\s+{_MONTH},?\s+{_YEAR}\b", re.I)),
-    ("Mdy", re.compile(rf"\b{_MONTH}\s+{_DAY},?\s+{_YEAR}\b", re.I)),
-    ("My", re.compile(rf"\b{_MONTH},?\s+(?:of\s+)?{_YEAR}\b", re.I)),
-    ("dM", re.compile(rf"\b{_DAY}(?:\s+of)?\s+{_MONTH}\b", re.I)),
-    ("Md", re.compile(rf"\b{_MONTH}\s+{_DAY}\b", re.I)),
-    ("ym", re.compile(rf"(?<![\w-]){_YEAR}-(0[1-9]|1[0-2])(?![\d-])")),
-    ("M", re.compile(rf"\b(?!may\b|march\b|mar\b|dec\b|sep\b){_MONTH}(?=\W|$)", re.I)),
-    ("M", re.compile(r"\b(?:in|since|until|by|of|during|last|this|early|late|mid)[\s-]+(may|march)\b", re.I)),
-    ("y", re.compile(rf"(?<![\w.,:-]){_YEAR}(?:\s*[年년])?(?![\w,:-]|\.\d)")),
+_HINT: Final = re.compile(
+    r"\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|day|week|month|year|[天日月年周週]|先|어제|오늘|그저께|지난|작년",
+    re.I,
 )
-_RELATIVE: Final = (
-    (re.compile(r"\byesterday\b|昨天|昨日|어제", re.I), 1, 1),
-    (re.compile(r"\btoday\b|今天|今日|오늘", re.I), 0, 1),
-    (re.compile(r"前天|一昨日|\bday before yesterday\b|그저께", re.I), 2, 1),
-)
-_AGO: Final = re.compile(
+"""Without any of these a query names no date, and the rules need not be compiled (5 ms of a cold start)."""
+
+
+@cache
+def _rules() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Shapes of absolute dates, the finest first; the letters name the groups."""
+    return (
+        ("ymd", re.compile(rf"(?<![\w-]){_YEAR}[-/.](0?[1-9]|1[0-2])[-/.](3[01]|[12]\d|0?[1-9])(?![\d-])")),
+        (
+            "ymd",
+            re.compile(r"((?:19|20)\d\d)\s*[年년]\s*(1[0-2]|0?[1-9])\s*[月월]\s*(3[01]|[12]\d|0?[1-9])\s*[日号일]"),
+        ),
+        ("md", re.compile(r"(?<!\d)(1[0-2]|0?[1-9])\s*[月월]\s*(3[01]|[12]\d|0?[1-9])\s*[日号일]")),
+        ("ym", re.compile(r"((?:19|20)\d\d)\s*[年년]\s*(1[0-2]|0?[1-9])\s*[月월]")),
+        ("dMy", re.compile(rf"\b{_DAY}(?:\s+of)?\s+{_MONTH},?\s+{_YEAR}\b", re.I)),
+        ("Mdy", re.compile(rf"\b{_MONTH}\s+{_DAY},?\s+{_YEAR}\b", re.I)),
+        ("My", re.compile(rf"\b{_MONTH},?\s+(?:of\s+)?{_YEAR}\b", re.I)),
+        ("dM", re.compile(rf"\b{_DAY}(?:\s+of)?\s+{_MONTH}\b", re.I)),
+        ("Md", re.compile(rf"\b{_MONTH}\s+{_DAY}\b", re.I)),
+        ("ym", re.compile(rf"(?<![\w-]){_YEAR}-(0[1-9]|1[0-2])(?![\d-])")),
+        ("M", re.compile(rf"\b(?!may\b|march\b|mar\b|dec\b|sep\b){_MONTH}(?=\W|$)", re.I)),
+        ("M", re.compile(r"\b(?:in|since|until|by|of|during|last|this|early|late|mid)[\s-]+(may|march)\b", re.I)),
+        ("y", re.compile(rf"(?<![\w.,:-]){_YEAR}(?:\s*[年년])?(?![\w,:-]|\.\d)")),
+    )
+
+
+@cache
+def _relatives() -> tuple[tuple[re.Pattern[str], int, int], ...]:
+    """Patterns of relative days: days back and length of the span."""
+    return (
+        (re.compile(r"\byesterday\b|昨天|昨日|어제", re.I), 1, 1),
+        (re.compile(r"\btoday\b|今天|今日|오늘", re.I), 0, 1),
+        (re.compile(r"前天|一昨日|\bday before yesterday\b|그저께", re.I), 2, 1),
+    )
+
+
+_AGO: Final = (
     r"\b(\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten)\s+(day|week|month|year)s?\s+ago\b"
-    r"|(\d{1,3}|[一两二三四五六])\s*个?(天|日|周|週|星期|月|年)(?:以?前)",
-    re.I,
+    r"|(\d{1,3}|[一两二三四五六])\s*个?(天|日|周|週|星期|月|年)(?:以?前)"
 )
-_LAST: Final = re.compile(
+_LAST: Final = (
     r"\b(last|past|this)\s+(week|month|year|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b"
-    r"|(上周|上週|先週|지난주)|(上个月|上個月|先月|지난달)|(去年|昨年|작년)",
-    re.I,
+    r"|(上周|上週|先週|지난주)|(上个月|上個月|先月|지난달)|(去年|昨年|작년)"
 )
 
 
@@ -104,16 +124,14 @@ def _month(name: str) -> int:
 def _build(shape: str, values: tuple[str, ...]) -> NamedDate | None:
     fields: dict[str, int] = {}
     for letter, value in zip(shape, values, strict=False):
-        if letter == "M":
-            fields["month"] = _month(value)
-        else:
-            fields[{"y": "year", "m": "month", "d": "day"}[letter]] = int(value)
-    if "day" in fields and "month" in fields:
+        fields[letter.lower()] = _month(value) if letter == "M" else int(value)
+    year, month, day = fields.get("y"), fields.get("m"), fields.get("d")
+    if day is not None and month is not None:
         try:
-            date(fields.get("year", 2024), fields["month"], fields["day"])
+            date(year or 2024, month, day)
         except ValueError:
             return None
-    return NamedDate(**fields)
+    return NamedDate(year, month, day)
 
 
 def _days_back(today: date, days: int, length: int) -> NamedDate | None:
@@ -126,17 +144,17 @@ def _days_back(today: date, days: int, length: int) -> NamedDate | None:
 
 def _relative(text: str, today: date) -> list[NamedDate | None]:
     found: list[NamedDate | None] = []
-    for pattern, back, length in _RELATIVE:
+    for pattern, back, length in _relatives():
         if pattern.search(text):
             found.append(_days_back(today, back, length))
-    for match in _AGO.finditer(text):
+    for match in re.finditer(_AGO, text, re.I):
         amount = (match[1] or match[3]).casefold()
         unit = (match[2] or match[4]).casefold()
         count = _NUMBERS.get(amount) or int(amount)
         days = {"day": 1, "天": 1, "日": 1, "month": 30, "月": 30, "year": 365, "年": 365}.get(unit, 7)
         slack = max(1, days // 3)
         found.append(_days_back(today, count * days + slack - 1, 2 * slack - 1))
-    for match in _LAST.finditer(text):
+    for match in re.finditer(_LAST, text, re.I):
         unit = (match[2] or ("week" if match[3] else "month" if match[4] else "year")).casefold()
         this = (match[1] or "").casefold() == "this"
         if unit in _WEEKDAYS:
@@ -159,9 +177,11 @@ def day_of(at_ms: int) -> date:
 
 def named_dates(text: str, now_ms: int) -> tuple[NamedDate, ...]:
     """Every date that ``text`` names, at most eight; absolute ones in the order of their precision."""
+    if _HINT.search(text) is None:
+        return ()
     found: list[NamedDate | None] = []
     rest = text
-    for shape, pattern in _RULES:
+    for shape, pattern in _rules():
         matches = list(pattern.finditer(rest))
         for match in matches:
             found.append(_build(shape, match.groups()))

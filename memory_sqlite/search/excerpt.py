@@ -126,4 +126,6 @@ def conversation(
 
 def _lines(marker: Marker, near: Sequence[tuple[str, str]], far: Sequence[tuple[str, str]]) -> list[str]:
     shown = [*near, *((name, text) for name, text in far if marker.marks(text))]
-    return [f"{cut_utf16(name, 40)}: {marker.passage(' '.join(text.split()), NEIGHBOUR_MAX_CHARS)}" for name, text in shown]
+    return [
+        f"{cut_utf16(name, 40)}: {marker.passage(' '.join(text.split()), NEIGHBOUR_MAX_CHARS)}" for name, text in shown
+    ]

@@ -7,10 +7,9 @@ the tokens' spelling (``generations.layout``) and how the expression is run (``r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from memory_sqlite.generations.layout import PRIVATE_TOKEN, project_token, session_token
 from memory_sqlite.model import DocumentKind, Layer, Source
+from memory_sqlite.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Filters:
     kinds: tuple[DocumentKind, ...] | None = None
     since: int | None = None
     until: int | None = None
-    boost_projects: tuple[str, ...] = field(default=())
+    boost_projects: tuple[str, ...] = ()
     """Projects that are active now: their entries rank a little higher, and nothing is left out."""
 
     def expression(self) -> str | None:

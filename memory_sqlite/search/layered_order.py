@@ -18,7 +18,7 @@ import apsw
 from memory_sqlite import errors
 from memory_sqlite.layers.keywords import keywords, scorer
 from memory_sqlite.model import Coverage
-from memory_sqlite.sources.record_lines import Folder, RecordLine, Selection, days, encoded, lines
+from memory_sqlite.sources.record_lines import Folder, RecordLine, Selection, days, encoded_size, lines
 
 MAX_DAYS: Final = 365
 """Day files a folder is searched in at most, as in the product."""
@@ -115,7 +115,7 @@ class _Scan:
             for day in days(self._connection, root.folder, root.selection, self._max_days):
                 self._check()
                 for line in lines(self._connection, root.folder, day, root.selection):
-                    self._left -= len(encoded(line, self._agent).encode("utf-8")) + 1
+                    self._left -= encoded_size(line, self._agent) + 1
                     if self._left < 0:
                         self.stopped = True
                         return

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import apsw.unicode as unicode_data
 
 from memory_sqlite.search.folding import fold
-from memory_sqlite.search.tokens import Group, groups
+from memory_sqlite.search.tokens import TOKEN_MAX_CHARS, Group, groups
+from memory_sqlite.values import dataclass
 
 _RUN: Final = re.compile(r"\S+")
+_ASIDE: Final = ".,;:!?()[]{}<>*\"'`|"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class MarkFinder:
         self._stem = stem
         self._tokens: dict[str, str | None] = {}
         self._runs: dict[str, tuple[tuple[int, int, str], ...]] = {}
+        # stemming never touches the first two letters, so a glance at them settles most words
+        self._beginnings = frozenset(stem[:2] for stem in worth)
 
     def find(self, text: str) -> list[Mark]:
         """Every place in ``text`` where a stem of ``worth`` stands, in order."""
@@ -79,6 +82,15 @@ class MarkFinder:
         return self._tokens[token]
 
     def _look(self, run: str) -> tuple[tuple[int, int, str], ...]:
+        if run.isascii():
+            word = run.strip(_ASIDE)
+            # most words of a text: no parts, no folding, so the token is the word in lower case
+            if word.isalpha() and (word[1:].islower() or word.islower()):
+                if word[:2].lower() not in self._beginnings:
+                    return ()
+                stemmed = self._hit(word.lower()[:TOKEN_MAX_CHARS])
+                start = run.index(word)
+                return () if stemmed is None else ((start, start + len(word), stemmed),)
         folded, offsets = _mapped(run)
         found = []
         for group in groups(folded):

@@ -1,28 +1,31 @@
 """Running one MATCH: the expression, the best rows, and where in each of them every phrase was found.
 
 Lives here: the only place where tokens become FTS syntax, and the auxiliary function that reads positions. Not here:
-which terms are asked (``retrieve``). An FTS5 auxiliary function is evaluated by SQLite only for rows that enter the best
-``limit`` (measured: 765 calls for 20,000 hits and a limit of 200, 1 ms), so exact positions cost next to nothing and no
-text has to be tokenised again.
+which terms are asked (``retrieve``). SQLite evaluates an FTS5 auxiliary function only for rows that enter the best
+``limit`` (measured: 765 calls for 20,000 hits and a limit of 200, 1 ms), so exact positions cost next to nothing and
+no text has to be tokenised again.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
 
 from memory_sqlite.search.candidates import Places
+from memory_sqlite.values import dataclass
 
 _FUNCTION: Final = "memory_sqlite_positions"
 
 
 @dataclass(slots=True)
 class Row:
-    """One row of a lexical table: its rowid, body length in tokens, and the places of each phrase that was found."""
+    """One row of a lexical table: its rowid, its length in tokens, and the places of each phrase that was found.
+
+    The length is that of the body in ``lexical``, and that of the whole window in ``lexical_context``.
+    """
 
     rowid: int
     length: int
@@ -36,17 +39,18 @@ class _Collector:
         self.phrases = 0
         self.rows: dict[int, Row] = {}
         self.average = 1.0
+        self.length_of = 0
 
-    def __call__(self, api: Any) -> None:
+    def __call__(self, api: Any, *_: object) -> None:
         if not self.rows:
-            self.average = max(1.0, api.column_total_size(0) / max(1, api.row_count))
+            self.average = max(1.0, api.column_total_size(self.length_of) / max(1, api.row_count))
         places: dict[int, Places] = {}
         for phrase in range(self.phrases):
             found = api.phrase_locations(phrase)
             if any(found):
                 places[phrase] = found
         rowid = int(api.rowid)
-        self.rows[rowid] = Row(rowid, int(api.column_size(0)), places)
+        self.rows[rowid] = Row(rowid, int(api.column_size(self.length_of)), places)
 
 
 _collectors: weakref.WeakKeyDictionary[apsw.Connection, _Collector] = weakref.WeakKeyDictionary()
@@ -90,7 +94,7 @@ def best_rows(
 ) -> tuple[list[Row], float]:
     """The best ``limit`` rows by FTS5's bm25, best first, with the places of the first ``phrases`` phrases.
 
-    Beside them the average body length in tokens.
+    Beside them the average length in tokens.
 
     ``table`` is ``lexical`` or ``lexical_context``. Times join the documents, so they are asked for only when given.
     """
@@ -102,6 +106,7 @@ def best_rows(
         bindings += [since if since is not None else -(2**62), until if until is not None else 2**62]  # type: ignore[list-item]
     collector = _collector(connection)
     collector.phrases = phrases
+    collector.length_of = 0 if table == "lexical" else -1
     collector.rows = {}
     # the score among the result columns is what lets SQLite put the function off until a row has entered the best
     statement = (
@@ -122,7 +127,7 @@ def count_rows(connection: apsw.Connection, table: str, match: str, limit: int) 
     return 0 if row is None else int(row[0])
 
 
-_WEIGHTS: Final = {"lexical": "1.0, 0.35, 1.5, 1.5, 2.0, 0.0", "lexical_context": "1.0, 0.0"}
+_WEIGHTS: Final = {"lexical": "1.0, 0.35, 1.5, 1.5, 2.0, 0.0", "lexical_context": "1.0, 1.2, 0.6, 0.5, 0.0"}
 _JOINS: Final = {
     "lexical": " JOIN chunks AS c ON c.id = lexical.rowid JOIN documents AS d ON d.id = c.document_id",
     "lexical_context": " JOIN documents AS d ON d.id = lexical_context.rowid",

@@ -8,16 +8,18 @@ understood is left out, and a query without terms has an empty answer.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from memory_sqlite.limits import QUERY_MAX_CHARS, QUERY_MAX_TERMS
 from memory_sqlite.search.dates import NamedDate, named_dates
 from memory_sqlite.search.folding import fold
-from memory_sqlite.search.stop_words import CJK, CJK_WORDS, is_stop_word
+from memory_sqlite.search.stop_words import CJK, CJK_WORDS, FAINT, is_stop_word
 from memory_sqlite.search.tokens import Group, groups
+from memory_sqlite.values import dataclass
 
-TermKind = Literal["word", "number", "identifier", "part", "cjk", "character", "run", "symbol", "phrase", "prefix", "date"]
+TermKind = Literal[
+    "word", "number", "identifier", "part", "cjk", "character", "run", "symbol", "phrase", "prefix", "date"
+]
 
 CHARACTER_WEIGHT: Final = 0.5
 """A CJK character beside the bigrams it stands in (measured, XQuAD-zh nDCG@10: .972 against .963 without)."""
@@ -25,6 +27,7 @@ PART_WEIGHT: Final = 0.3
 """A part of an identifier: enough to find ``src/ledger/cursor.ts`` by its pieces, too little to outrank the whole."""
 COMPOUND_WEIGHT: Final = 0.5
 """``long-term`` as one token, beside its words at full weight."""
+FAINT_WEIGHT: Final = 0.6
 DATE_WEIGHT: Final = 1.5
 RUN_WEIGHT: Final = 1.0
 RUN_MAX_CHARS: Final = 6
@@ -135,7 +138,8 @@ def _add_group(terms: _Terms, group: Group, folded: str) -> None:
         terms.add("number", (whole,))
     elif not parts:
         if not is_stop_word(whole, group.raw):
-            terms.add("word" if group.kind == "word" else "identifier", (whole,))
+            kind: TermKind = "word" if group.kind == "word" else "identifier"
+            terms.add(kind, (whole,), weight=FAINT_WEIGHT if whole in FAINT else 1.0)
     elif group.kind == "identifier":
         terms.add("identifier", (whole,), tuple(parts)) if len(parts) > 1 else terms.add("identifier", (whole,))
         for part in parts:
@@ -151,7 +155,8 @@ def _add_group(terms: _Terms, group: Group, folded: str) -> None:
 def _add_run(terms: _Terms, group: Group) -> None:
     tokens = group.tokens
     if len(tokens) == 1:
-        terms.add("cjk", tokens)
+        if tokens[0] not in CJK:
+            terms.add("cjk", tokens)
         return
     for token in tokens:
         if len(token) == 1:

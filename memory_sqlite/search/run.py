@@ -7,7 +7,6 @@ Called by the memory door, ``recall`` and the quality harness.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -22,6 +21,7 @@ from memory_sqlite.search.filters import Filters
 from memory_sqlite.search.query import understand
 from memory_sqlite.search.retrieve import retrieve
 from memory_sqlite.search.vocabulary import Vocabulary
+from memory_sqlite.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +123,21 @@ def _hit(connection: apsw.Connection, ranked: RankedHit, marker: Marker, explain
 def _excerpt(connection: apsw.Connection, found: Candidate, marker: Marker) -> str:
     if found.kind != "message" or found.position is None or found.session_id is None:
         return marker.passage(found.text)
-    before: list[tuple[str, str]] = []
-    after: list[tuple[str, str]] = []
-    for position, speaker, role, text in connection.execute(
-        """SELECT d.position, d.speaker, d.role, c.text FROM documents AS d JOIN chunks AS c ON c.document_id = d.id
-        WHERE d.session_id = ? AND d.position BETWEEN ? AND ? AND d.position <> ? AND d.kind = 'message'
-        ORDER BY d.position, c.ordinal""",
-        (found.session_id, found.position - CONTEXT_MESSAGES, found.position + CONTEXT_MESSAGES, found.position),
-    ):
-        (before if position < found.position else after).append((str(speaker or role or "unknown"), str(text)))
+    before = list(reversed(_neighbours(connection, found, "<", "DESC")))
+    after = _neighbours(connection, found, ">", "ASC")
     return conversation(marker, (found.speaker or "", found.text), before, after)
+
+
+def _neighbours(connection: apsw.Connection, found: Candidate, side: str, order: str) -> list[tuple[str, str]]:
+    """``(name, text)`` of the nearest indexed messages on one side, the nearest first."""
+    rows = connection.execute(
+        f"""SELECT d.speaker, d.role, c.text FROM documents AS d
+        JOIN chunks AS c ON c.document_id = d.id AND c.ordinal = 0
+        WHERE d.session_id = ? AND d.position {side} ? AND d.kind = 'message'
+        ORDER BY d.position {order} LIMIT {CONTEXT_MESSAGES}""",
+        (found.session_id, found.position),
+    )
+    return [(str(speaker or role or "unknown"), str(text)) for speaker, role, text in rows]
 
 
 def reference(found: Candidate) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_SENTENCE: Final = re.compile(r"[^.!?。！？\n]*(?:[.!?。！？]+(?=\s|$|[\"'”’)\]」』])[\"'”’)\]」』]*|[。！？]+|\n|[.!?]+|$)")
+_SENTENCE: Final = re.compile(
+    r"[^.!?。！？\n]*(?:[.!?。！？]+(?=\s|$|[\"'”’)\]」』])[\"'”’)\]」』]*|[。！？]+|\n|[.!?]+|$)"
+)
 _ASKS: Final = re.compile(r"[?？][\"'”’)\]」』!！]*\s*$")
 
 _TIME_WORD: Final = re.compile(

@@ -8,24 +8,36 @@ from __future__ import annotations
 
 from typing import Final
 
-ENGLISH: Final = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ENGLISH: Final = _words(
     """a about am an and any are aren't as at be been being but by can can't could couldn't did didn't do does doesn't
     doing don't for from had hadn't has hasn't have haven't having he her here hers him his how i i'd i'll i'm i've if
-    in into is isn't it its just let me might mine must my near of off on or our ours out over please shall shan't she
-    should shouldn't so some such than that the their theirs them then there these they this those through to too up
-    us very was wasn't we we'd we'll we're we've were weren't what when where whether which while who whom whose why
-    will with won't would wouldn't you you'd you'll you're you've your yours tell know not no""".split()
+    in into is isn't it its just know let me might mine must my near no not of off on or our ours out over please shall
+    shan't she should shouldn't so some such tell than that the their theirs them then there these they this those
+    through to too up us very was wasn't we we'd we'll we're we've were weren't what when where whether which while who
+    whom whose why will with won't would wouldn't you you'd you'll you're you've your yours"""
 )
+
+FAINT: Final = _words(
+    """according call called considered did example first get go got happen happened happens kind known made main make
+    many mean means much name named names number one people person said say someone something thing things time times
+    two type types use used way went"""
+)
+"""Words of questions rather than of answers: they count a little less (XQuAD-en nDCG@10 .969 -> .970)."""
 
 OPERATORS: Final = frozenset({"AND", "OR", "NOT", "NEAR"})
 """Operators of query languages: people type them out of habit, so in capitals they are operators, never words."""
 
-CJK: Final = frozenset("的了吗呢吧嘛么是在和与或就都也很这那哪谁它他她我你您们个は が を に の へ と で も や か ね よ".replace(" ", ""))
+CJK: Final = frozenset("的了吗呢吧嘛么是在和与或就都也很这那哪谁它他她我你您们个はがをにのへとでもやかねよ")
 """Characters of grammar. A bigram made of two of them, or one of ``CJK_WORDS``, is no term."""
 
-CJK_WORDS: Final = frozenset(
-    "什么 怎么 怎样 哪个 哪些 哪里 为什 多少 这个 那个 我们 你们 他们 她们 是否 一个 一下 之前 关于 です ます した ました "
-    "ません こと もの これ それ あの その この どの どこ なに 何で いつ する した して いる ある から まで".split()
+CJK_WORDS: Final = _words(
+    """什么 怎么 怎样 哪个 哪些 哪里 为什 多少 这个 那个 我们 你们 他们 她们 是否 一个 一下 之前 关于
+    です ます した こと もの これ それ あの その この どの どこ なに 何で いつ する して いる ある から まで"""
 )
 
 

@@ -6,15 +6,13 @@ Lives here: ``max_search_bytes`` and the counting of common terms. Not here: exc
 from __future__ import annotations
 
 import json
-from typing import Final
+from collections.abc import Callable
 
 import apsw
 
 from memory_sqlite.model import Coverage
 from memory_sqlite.search.candidates import Candidate, Resolved
 from memory_sqlite.search.tokens import tokenise
-
-_READ_AT_ONCE: Final = 64
 
 
 def read_texts(connection: apsw.Connection, ranked: list[Candidate], wanted: int, max_bytes: int) -> Coverage:
@@ -62,24 +60,16 @@ def _within(candidates: list[Candidate], sizes: dict[int, int], max_bytes: int) 
     return list(chosen.values())
 
 
-def count_in_texts(candidates: list[Candidate], skipped: list[int], terms: tuple[Resolved, ...]) -> None:
-    """Add to ``own`` (for messages to ``window``) the terms that were left out of choosing.
-
-    They are common words: what matters is whether they are there. Endings are compared by stem prefix.
-    """
-    stems = {index: {probe[-1] for probe in terms[index].probes} for index in skipped}
+def count_in_texts(
+    candidates: list[Candidate], skipped: list[int], terms: tuple[Resolved, ...], stem: Callable[[str], str]
+) -> None:
+    """Add to ``own`` the terms that were left out of choosing: common words, counted on the text itself."""
+    owners = {stem(probe[-1]): index for index in skipped for probe in terms[index].probes}
+    known: dict[str, int | None] = {}
     for candidate in candidates:
-        tokens = tokenise(candidate.text)
-        for index, wanted in stems.items():
-            places = [position for position, token in enumerate(tokens) if token in wanted or _same(token, wanted)]
-            if places:
-                candidate.own.setdefault(index, [places, [], [], [], []])
-
-
-def _same(token: str, wanted: set[str]) -> bool:
-    """Whether two words differ only in an ending that stemming would take off."""
-    for other in wanted:
-        shared = min(len(token), len(other))
-        if shared >= 4 and abs(len(token) - len(other)) <= 3 and token[: shared - 1] == other[: shared - 1]:
-            return True
-    return False
+        for position, token in enumerate(tokenise(candidate.text)):
+            if token not in known:
+                known[token] = owners.get(stem(token))
+            index = known[token]
+            if index is not None:
+                candidate.own.setdefault(index, [[], [], [], [], []])[0].append(position)

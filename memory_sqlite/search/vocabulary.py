@@ -74,6 +74,13 @@ class Vocabulary:
             known = self._counts[stem] = 0 if row is None else int(row[0])
         return known
 
+    def window_count(self, token: str) -> int:
+        """In how many windows of messages a token occurs."""
+        row = self._connection.execute(
+            "SELECT doc FROM lexical_context_vocabulary WHERE term = ?", (self.stem(token),)
+        ).fetchone()
+        return 0 if row is None else int(row[0])
+
     def completions(self, token: str) -> list[str]:
         """Words whose stems begin with the token's, the most frequent first."""
         stem = self.stem(token)
@@ -95,6 +102,7 @@ class Vocabulary:
             return []
         allowed = 1 if len(stem) < 6 else 2
         deadline = time.perf_counter() + FUZZY_BUDGET_S
+        letters = set(stem)
         found: list[tuple[int, int, str]] = []
         for first in dict.fromkeys((stem[0], stem[1])):
             rows = self._connection.execute(
@@ -103,7 +111,8 @@ class Vocabulary:
             for number, (term, doc) in enumerate(rows):
                 if number % 256 == 255 and time.perf_counter() > deadline:
                     break
-                if abs(len(term) - len(stem)) <= allowed and _is_word(term):
+                # an edit changes at most two letters of the set; most words are out after this glance
+                if abs(len(term) - len(stem)) <= allowed and len(letters ^ set(term)) <= 2 * allowed and term.isalpha():
                     edits = distance(stem, term, allowed)
                     if edits <= allowed:
                         found.append((edits, -int(doc), str(term)))

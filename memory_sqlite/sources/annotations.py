@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from memory_sqlite.values import dataclass
 
 IMPORTANCE: Final = (1, 10)
 PHRASE_MAX: Final = 200

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
 from memory_sqlite.sources.lines import LIST_MARKER, Kind, NoteLines, indent_of
 from memory_sqlite.sources.weights import weight
 from memory_sqlite.text.units import cut_code_points
+from memory_sqlite.values import dataclass, field
 
 HEADING_MAX: Final = 200
 """Code points of one heading in a heading path: the path is repeated in every chunk below it."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from memory_sqlite.values import dataclass, field
 
 LINES_MAX: Final = 400
 """A block that is not closed within so many lines is a horizontal rule above a text, not front matter."""

@@ -13,13 +13,13 @@ import json
 import stat
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
 from memory_sqlite import limits
 from memory_sqlite.errors import InvalidArgument
+from memory_sqlite.values import dataclass, field
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"

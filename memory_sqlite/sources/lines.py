@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from memory_sqlite.sources.annotations import Annotations, take_annotations
 from memory_sqlite.sources.front_matter import FrontMatter, read_front_matter
+from memory_sqlite.values import dataclass
 
 LIST_MARKER: Final = re.compile(r"([ \t]*)(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _OPENING: Final = re.compile(r"([ \t]*)((?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)*)(`{3,}|~{3,})(.*)$", re.DOTALL)

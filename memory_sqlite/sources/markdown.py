@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from memory_sqlite import limits
@@ -35,9 +34,8 @@ from memory_sqlite.sources.front_matter import FrontMatter
 from memory_sqlite.sources.lines import NoteLines, read_lines_of_note
 from memory_sqlite.sources.packing import Packer, Span
 from memory_sqlite.sources.weights import QUARTERS
+from memory_sqlite.values import dataclass
 
-CHUNKER_VERSION: Final = 1
-"""Part of a generation's identity: raise it whenever the same note would be chunked differently."""
 MIN_TOKENS: Final = 32
 """Half of it, the least room a line has below its headings, still holds the longest emoji sequence (nine tokens)."""
 

@@ -6,12 +6,12 @@ Not here: looking at the disk (``discovery``), opening files (``safe_read``). Ca
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from memory_sqlite.config_fields import ExtraPath
 from memory_sqlite.model import SourceProblem
+from memory_sqlite.values import dataclass
 
 CURATED: Final = ("MEMORY.md", "USER.md")
 """Files at the root of a workspace whose list entries are curated one by one."""

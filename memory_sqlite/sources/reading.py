@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,11 @@ from memory_sqlite.storage.fetch import all_rows
 from memory_sqlite.text.units import cut_utf16, utf16_length
 from memory_sqlite.transcripts import sessions
 from memory_sqlite.transcripts.audience import Audience
+from memory_sqlite.values import dataclass
 
 _LINES = re.compile(r"#L(\d{1,9})(?:-L(\d{1,9}))?$")
-_TRANSCRIPT = re.compile(r"^sessions/([0-9a-f]{32})$")
-_RECORDS = re.compile(
+TRANSCRIPT_PATH = re.compile(r"^sessions/([0-9a-f]{32})$")
+RECORD_PATH = re.compile(
     r"^(?:sessions/(?P<token>[0-9a-f]{32})/(?P<folder>memories|scenarios|profiles)|agent-profiles)"
     r"/(?P<day>\d{4}-\d{2}-\d{2})\.jsonl$"
 )
@@ -55,8 +55,8 @@ def read(
 
     ``offset`` is how many code points of the first line were already given, for lines too long for one answer.
 
-    ``requested`` is a hit's reference (``note:…``, ``message:…``, ``record:…``), its citation, or a path. A line range in
-    it counts unless ``from_line`` or ``lines`` say otherwise. Raises ``AccessDenied``, ``PathNotAllowed``.
+    ``requested`` is a hit's reference (``note:…``, ``message:…``, ``record:…``), its citation, or a path. A line range
+    in it counts unless ``from_line`` or ``lines`` say otherwise. Raises ``AccessDenied``, ``PathNotAllowed``.
     """
     kind, _, rest = requested.partition(":")
     if kind == "message":
@@ -69,14 +69,11 @@ def read(
         target = target[: match.start()]
         if from_line == 1:
             from_line = int(match[1]) or 1
-            if match[2]:
-                lines = min(lines, max(1, int(match[2]) - from_line + 1))
-            else:
-                lines = 1
-    transcript = _TRANSCRIPT.match(target)
+            lines = min(lines, max(1, int(match[2]) - from_line + 1)) if match[2] else 1
+    transcript = TRANSCRIPT_PATH.match(target)
     if transcript:
         return _read_transcript(store, audience, requested, transcript[1], from_line, lines, offset)
-    records = _RECORDS.match(target)
+    records = RECORD_PATH.match(target)
     if records:
         return _read_records(store, audience, requested, target, records, from_line, lines)
     return _read_note(audience, place, requested, target, from_line, lines, offset)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import apsw
@@ -18,6 +17,7 @@ import apsw
 from memory_sqlite.clock import iso
 from memory_sqlite.model import Layer, OriginClass
 from memory_sqlite.sources.conversation import record_path
+from memory_sqlite.values import dataclass
 
 Folder = Literal["memories", "scenarios", "profiles", "agent-profiles"]
 
@@ -25,6 +25,8 @@ FOLDERS: Final[tuple[Folder, ...]] = ("memories", "scenarios", "profiles", "agen
 """In the order in which the product scans them."""
 TYPES: Final = {"L1": "episodic", "L2": "scenario", "L3": "profile"}
 
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_TIME_BYTES: Final = len("2026-07-15T08:30:00.120Z")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 # a scenario has no message of its own: its sender is whoever spoke in its turn
 _COLUMNS: Final = (
@@ -119,14 +121,24 @@ def _line(row: Sequence[Any]) -> RecordLine:
     values = list(row)
     values[4] = tuple(json.loads(values[4]))
     values[15] = bool(values[15])
-    values[19] = tuple(json.loads(values[19]))
-    values[20] = tuple(json.loads(values[20]))
+    values[19] = () if values[19] == "[]" else tuple(json.loads(values[19]))
+    values[20] = () if values[20] == "[]" else tuple(json.loads(values[20]))
     return RecordLine(*values)
 
 
 def encoded(line: RecordLine, agent: str) -> str:
     """The record as the product's own line, without the newline: compact JSON in its key order, nothing escaped but
     lone surrogates."""
+    return _encode(line, agent, iso(line.created_at))
+
+
+def encoded_size(line: RecordLine, agent: str) -> int:
+    """UTF-8 bytes of ``encoded``; a time always takes as many, so it need not be written out."""
+    text = _encode(line, agent, "")
+    return _TIME_BYTES + (len(text) if text.isascii() else len(text.encode("utf-8")))
+
+
+def _encode(line: RecordLine, agent: str, created_at: str) -> str:
     value: dict[str, Any] = {
         "id": line.record_id,
         "level": line.layer,
@@ -140,8 +152,6 @@ def encoded(line: RecordLine, agent: str) -> str:
         value["senderId"] = line.sender
     if line.run_id:
         value["runId"] = line.run_id
-    value["createdAt"] = iso(line.created_at)
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if text.isascii():
-        return text
-    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    value["createdAt"] = created_at
+    text = _JSON.encode(value)
+    return text if text.isascii() else _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)

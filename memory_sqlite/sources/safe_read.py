@@ -10,13 +10,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from dataclasses import dataclass
 from typing import Final
 
 from memory_sqlite import limits
 from memory_sqlite.model import SourceProblem
 from memory_sqlite.sources.discovery import not_a_file, reason_of
 from memory_sqlite.sources.places import NotePlace, shown
+from memory_sqlite.values import dataclass
 
 VANISHED: Final = "vanished between listing and reading"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import apsw
+
+from memory_sqlite.values import dataclass
 
 Kind = Literal["message", "record", "session"]
 Operation = Literal["put", "delete"]

@@ -6,15 +6,19 @@ Nothing else in the package calls ``apsw.Connection``. Not here: schema (``migra
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import apsw
 
-from memory_sqlite import limits
+from memory_sqlite import library, limits
 from memory_sqlite.storage.failures import translated, translated_index
 
 _WAL_RETRY_S: Final = 0.01
+
+library.require()  # an old SQLite is told at once and by its name, not by a syntax error in the middle
 
 
 def _common(connection: apsw.Connection) -> None:
@@ -128,3 +132,20 @@ def open_index_probe(path: Path) -> apsw.Connection | None:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def writing(connection: apsw.Connection) -> Iterator[None]:
+    """One write transaction. Waiting for the lock and syncing the commit leave the other threads running.
+
+    apsw's own ``with connection`` holds the GIL while it does both (measured: half a second of waiting stopped every
+    thread of the process, and two connections of one process waited for each other until the busy timeout).
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk, for one, has rolled back already
+            connection.execute("ROLLBACK")
+        raise

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import apsw
 
 from memory_sqlite import errors
+
+
+def is_full(error: OSError) -> bool:
+    """Whether the system refused a write for want of room: on the disk, in a quota, or below a file size limit."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -29,7 +35,7 @@ def translated(what: str) -> Iterator[None]:
     except apsw.CantOpenError as error:
         raise errors.StoreReadOnly(f"{what} cannot be opened") from error
     except apsw.IOError as error:
-        if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE:
+        if getattr(error, "extendedresult", 0) in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE):
             # only ENOSPC becomes FullError: a quota and a file size limit arrive as a failed write
             raise errors.DiskFull(f"{what} could not be written further; it was left as it was") from error
         raise errors.StoreDamaged(f"{what} could not be read or written ({type(error).__name__})") from error

@@ -7,33 +7,37 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Final
 
 import apsw
 
 from memory_sqlite import errors
+from memory_sqlite.storage.connection import writing
 
 APPLICATION_ID: Final = 0x6D73716C  # "msql"
 _NAME = re.compile(r"^(\d{4})_[a-z0-9_]+\.sql$")
 
 
 @cache
-def scripts() -> tuple[tuple[int, str], ...]:
-    """The migrations as (number, SQL), ascending and without gaps."""
-    found = []
-    for entry in resources.files("memory_sqlite.migrations").iterdir():
-        match = _NAME.match(entry.name)
-        if match:
-            found.append((int(match[1]), entry.read_text(encoding="utf-8")))
-    found.sort()
-    assert [number for number, _ in found] == list(range(1, len(found) + 1)), "migrations are numbered without gaps"
+def _files() -> tuple[Path, ...]:
+    """The scripts, ascending, without gaps. A plain directory listing: ``importlib.resources`` takes 8 ms to load."""
+    from memory_sqlite import migrations
+
+    found = sorted(path for place in migrations.__path__ for path in Path(place).iterdir() if _NAME.match(path.name))
+    assert [int(path.name[:4]) for path in found] == list(range(1, len(found) + 1)), "numbered without gaps"
     return tuple(found)
+
+
+@cache
+def scripts() -> tuple[tuple[int, str], ...]:
+    """The migrations as (number, SQL), ascending."""
+    return tuple((int(path.name[:4]), path.read_text(encoding="utf-8")) for path in _files())
 
 
 def latest() -> int:
     """The schema version this code writes."""
-    return scripts()[-1][0]
+    return len(_files())
 
 
 def check(connection: apsw.Connection) -> int:
@@ -68,7 +72,7 @@ def migrate(connection: apsw.Connection) -> int:
     for number, sql in scripts():
         if check(connection) >= number:
             continue
-        with connection:
+        with writing(connection):
             if check(connection) >= number:  # another process was faster
                 continue
             for _ in connection.execute(sql):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -79,7 +80,10 @@ def adopt(data_dir: Path, key: bytes, clock: Clock) -> None:
             raise errors.SessionKeyMissing("session.key is missing although agents exist in this data directory")
         _place(path, key, clock)
     if load(data_dir) != key:
-        raise errors.SessionKeyChanged("this data directory already has another session.key")
+        raise errors.SessionKeyChanged(
+            "this data directory already has another session.key",
+            hint="Pass --data-dir with a new directory, so that session tokens stay what they were.",
+        )
 
 
 def _place(path: Path, content: bytes, clock: Clock) -> None:
@@ -88,7 +92,9 @@ def _place(path: Path, content: bytes, clock: Clock) -> None:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         try:
-            os.write(descriptor, content)
+            written = os.write(descriptor, content)
+            if written != len(content):  # the last bytes of a disk: a short key must never be linked
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

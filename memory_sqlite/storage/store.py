@@ -6,11 +6,9 @@ checks that could refuse have passed. Not here: what the tables mean.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +18,9 @@ from memory_sqlite import errors, paths
 from memory_sqlite.clock import Clock
 from memory_sqlite.storage import connection as connections
 from memory_sqlite.storage import migrate, session_key
-from memory_sqlite.storage.failures import translated
+from memory_sqlite.storage.failures import is_full, translated
 from memory_sqlite.storage.pool import ReaderPool
+from memory_sqlite.values import dataclass
 
 _SMALLEST_DATABASE: Final = 512
 """Bytes of the smallest page that SQLite knows."""
@@ -60,7 +59,7 @@ class Store:
         """
         if self.read_only:
             raise errors.StoreReadOnly("the store was opened for reading only")
-        with translated("the store"), self.connection:
+        with translated("the store"), connections.writing(self.connection):
             yield self.connection
 
     def close(self) -> None:
@@ -103,7 +102,7 @@ def _make_directories(*directories: Path) -> None:
             f"a file stands where the directory {Path(str(error.filename)).name!r} should be"
         ) from error
     except OSError as error:
-        if error.errno == errno.ENOSPC:
+        if is_full(error):
             raise errors.DiskFull("the disk is full; the data directory could not be made") from error
         raise errors.StoreReadOnly(f"the data directory cannot be made ({error.strerror})") from error
 
@@ -115,6 +114,8 @@ def _make_file(path: Path) -> None:
     except FileExistsError:
         return
     except OSError as error:
+        if is_full(error):
+            raise errors.DiskFull(f"the disk is full; {path.name} could not be made") from error
         raise errors.StoreReadOnly(f"{path.name} cannot be made ({error.strerror})") from error
     session_key.sync_directory(path.parent)
 
@@ -187,7 +188,7 @@ def open_for_writing(data_dir: Path, agent: str, clock: Clock) -> Store:
     try:
         key = session_key.load_or_create(data_dir, clock)
     except OSError as error:
-        if error.errno == errno.ENOSPC:
+        if is_full(error):
             raise errors.DiskFull("the disk is full; session.key could not be made") from error
         raise errors.StoreReadOnly(f"session.key cannot be made ({error.strerror})") from error
     _make_directories(directory)

@@ -7,7 +7,9 @@ import apsw.unicode as unicode_data
 
 def utf16_length(text: str) -> int:
     """Length in UTF-16 code units, the unit of the layered-memory product's limits."""
-    return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)
+    if text.isascii():
+        return len(text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def utf16_cut(text: str, units: int) -> str:

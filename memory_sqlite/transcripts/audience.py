@@ -7,12 +7,11 @@ Unknown is the most restricted, in both directions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import apsw
 
 from memory_sqlite import errors
 from memory_sqlite.transcripts import sessions
+from memory_sqlite.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

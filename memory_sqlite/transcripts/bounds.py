@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from memory_sqlite import errors
 from memory_sqlite.model import Message
@@ -12,17 +12,13 @@ from memory_sqlite.text.units import cut_utf8, utf8_length
 
 Oversize = Literal["refuse", "truncate"]
 
+_ENVELOPE_BYTES: Final = 64
+"""``"content":``, ``"cut_from_bytes":`` with its number, and the marks between them."""
+
 
 def stored_size(message: Message) -> int:
-    """UTF-8 bytes of the larger of text and raw record. The raw record is kept with escapes; they do not count."""
-    text_size = utf8_length(message.text)
-    if len(message.raw) <= text_size:
-        return text_size
-    try:
-        plain = json.dumps(json.loads(message.raw), ensure_ascii=False, separators=(",", ":"))
-    except (ValueError, RecursionError):
-        plain = message.raw
-    return max(text_size, utf8_length(plain))
+    """UTF-8 bytes of the larger of text and raw record."""
+    return max(utf8_length(message.text), utf8_length(message.raw))
 
 
 def bounded(message: Message, max_bytes: int, oversize: Oversize, *, what: str) -> Message:
@@ -31,7 +27,7 @@ def bounded(message: Message, max_bytes: int, oversize: Oversize, *, what: str) 
     Shortening takes the raw record's tool output and other blocks first: as long as the text fits, it stays whole.
     Raises ``RecordTooLarge``.
     """
-    if len(message.raw) <= max_bytes and len(message.text) * 4 <= max_bytes:
+    if max(len(message.raw), len(message.text)) * 4 <= max_bytes:
         return message  # the common case costs no encoding
     size = stored_size(message)
     if size <= max_bytes:
@@ -42,8 +38,9 @@ def bounded(message: Message, max_bytes: int, oversize: Oversize, *, what: str) 
     for key, value in (("id", message.host_id), ("name", message.name), ("sender", message.sender)):
         if value is not None:
             kept[key] = value
-    envelope = utf8_length(json.dumps(kept, ensure_ascii=False)) + 64
-    room = max(256, max_bytes - envelope)
+    if utf8_length(json.dumps(kept, ensure_ascii=False)) > max_bytes // 2:
+        kept = {"role": message.role}  # long names leave no room for words; they have columns of their own
+    room = max_bytes - utf8_length(json.dumps(kept, ensure_ascii=False)) - _ENVELOPE_BYTES
     text = message.text
     if utf8_length(json.dumps(text, ensure_ascii=False)) > room:
         mark = f"\n[shortened: {utf8_length(text)} bytes before]"
@@ -57,5 +54,5 @@ def bounded(message: Message, max_bytes: int, oversize: Oversize, *, what: str) 
             size_left -= max(excess, 16)
     kept["content"] = text
     kept["cut_from_bytes"] = size
-    raw = json.dumps(kept, ensure_ascii=True, separators=(",", ":"))
+    raw = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
     return replace(message, text=text, raw=raw, cut_from_bytes=size)

@@ -54,7 +54,7 @@ def normalise(
     redactions = 0
     if redact:
         # imported here: only redaction needs the patterns, and the compatible mode never does
-        from memory_sqlite.layers.secrets import mask, mask_json
+        from memory_sqlite.text.secrets import mask, mask_json
 
         text, in_text = mask(text)
         masked, in_raw = mask_json(raw_value)

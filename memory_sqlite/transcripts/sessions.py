@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import apsw
 
 from memory_sqlite import errors, limits
@@ -11,6 +9,7 @@ from memory_sqlite.model import CHAT_TYPES, INTERNAL_KINDS, SESSION_KINDS, ChatT
 from memory_sqlite.storage import change_log
 from memory_sqlite.storage.store import Store
 from memory_sqlite.text.units import valid_unicode
+from memory_sqlite.values import dataclass
 
 _COLUMNS = "id, key, token, chat_type, kind, sender_is_owner, project, turn_count, message_count, started_at, active_at"
 

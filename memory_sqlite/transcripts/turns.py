@@ -7,7 +7,6 @@ Not here: what is remembered from a turn (``layers``), and when the index learns
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import apsw
@@ -18,6 +17,7 @@ from memory_sqlite.storage import change_log
 from memory_sqlite.storage.fetch import all_rows
 from memory_sqlite.transcripts.identity import SYNTHETIC_PREFIX, run_digest, text_digest
 from memory_sqlite.transcripts.sessions import Session
+from memory_sqlite.values import dataclass
 
 Way = Literal["remember", "commit", "import"]
 
@@ -43,6 +43,7 @@ class Accepted:
     is_new: bool
     at: int
     stored: tuple[StoredMessage, ...]
+    run_id: str | None = None
 
 
 def origin_of(message: Message, *, from_owner: bool) -> OriginClass:
@@ -145,7 +146,9 @@ def _by_content(
         connection,
         "SELECT m.id, m.at FROM messages m WHERE m.session_id = ? AND m.text_digest = ? AND m.role = ?"
         " AND NOT EXISTS (SELECT 1 FROM message_entries e WHERE e.message_id = m.id AND e.way = ?)"
-        " ORDER BY m.position",
+        # the plus keeps SQLite off the index over positions, where it would walk the whole session for each message
+        # (measured: 10,000 turns of one session took 35 s, and 11 s with it)
+        " ORDER BY +m.position",
         (session_id, text_digest(message.role, message.text), message.role, way),
     )
     for message_id, at in rows:
@@ -199,7 +202,7 @@ def _store_new(
         connection.execute("INSERT INTO accepted_runs VALUES (?, ?)", (digest, turn_id))
     stored = _insert(connection, session, turn_id, messages, way, from_owner, at)
     assert isinstance(ordinal, int)
-    return Accepted(turn_id, ordinal, True, at, stored)
+    return Accepted(turn_id, ordinal, True, at, stored, run_id)
 
 
 def _insert(

@@ -35,7 +35,21 @@ def main() -> None:
 def notes(workspace: Path, files: int, lines: int) -> None:
     """Dated notes of ``lines`` bullet lines, like the corpus generator's."""
     rng = random.Random(42)
-    words = ["router", "gateway", "ledger", "invoice", "harbor", "sensor", "cluster", "backup", "meeting", "contract", "budget", "deploy", "release"]
+    words = [
+        "router",
+        "gateway",
+        "ledger",
+        "invoice",
+        "harbor",
+        "sensor",
+        "cluster",
+        "backup",
+        "meeting",
+        "contract",
+        "budget",
+        "deploy",
+        "release",
+    ]
     (workspace / "memory").mkdir(parents=True)
     for number in range(files):
         text = [f"# note {number}"]

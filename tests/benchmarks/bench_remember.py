@@ -24,7 +24,38 @@ from memory_sqlite.storage import connection as connections
 
 TURNS = 300
 Statement = tuple[str, Any]
-WORDS = ["router", "ledger", "invoice", "harbor", "sensor", "cluster", "backup", "meeting", "contract", "budget", "deploy", "release", "kernel", "printer", "camera", "garden", "greenhouse", "bicycle", "recipe", "hotel", "train", "ticket", "passport", "lease", "receipt", "dentist", "school", "piano", "guitar", "novel"]
+WORDS = [
+    "router",
+    "ledger",
+    "invoice",
+    "harbor",
+    "sensor",
+    "cluster",
+    "backup",
+    "meeting",
+    "contract",
+    "budget",
+    "deploy",
+    "release",
+    "kernel",
+    "printer",
+    "camera",
+    "garden",
+    "greenhouse",
+    "bicycle",
+    "recipe",
+    "hotel",
+    "train",
+    "ticket",
+    "passport",
+    "lease",
+    "receipt",
+    "dentist",
+    "school",
+    "piano",
+    "guitar",
+    "novel",
+]
 
 
 def turn(rng: random.Random, number: int) -> list[dict[str, Any]]:

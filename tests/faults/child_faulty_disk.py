@@ -18,7 +18,7 @@ from memory_sqlite.config import Settings
 
 BASE = apsw.vfs_names()[0]
 ERROR = {"write": apsw.FullError, "sync": apsw.IOError, "truncate": apsw.IOError}
-"""A kind of fault is ``wal-write``, ``main-write``, ``wal-sync``, ``main-sync``, ``wal-truncate`` or ``main-truncate``."""
+"""A kind of fault is one of these behind ``wal-`` or ``main-``."""
 
 
 class Faults:
@@ -43,22 +43,22 @@ class FaultyFile(apsw.VFSFile):
         self.place = "wal" if flags[0] & apsw.SQLITE_OPEN_WAL else "main"
         super().__init__(BASE, name, flags)
 
-    def xLock(self, level: int) -> None:  # noqa: N802 - SQLite's name
+    def xLock(self, level: int) -> None:
         try:
             super().xLock(level)
         except apsw.IOError:
             # a reading connection that closes last asks for a lock it cannot have; SQLite shrugs, apsw would raise it
             raise apsw.BusyError from None
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
+    def xWrite(self, data: bytes, offset: int) -> None:
         self.faults.check(f"{self.place}-write")
         super().xWrite(data, offset)
 
-    def xSync(self, flags: int) -> None:  # noqa: N802
+    def xSync(self, flags: int) -> None:
         self.faults.check(f"{self.place}-sync")
         super().xSync(flags)
 
-    def xTruncate(self, size: int) -> None:  # noqa: N802
+    def xTruncate(self, size: int) -> None:
         self.faults.check(f"{self.place}-truncate")
         super().xTruncate(size)
 
@@ -68,7 +68,7 @@ class FaultyDisk(apsw.VFS):
         self.faults = faults
         super().__init__("faulty", BASE, makedefault=True)
 
-    def xOpen(self, name: object, flags: list[int]) -> FaultyFile:  # noqa: N802
+    def xOpen(self, name: object, flags: list[int]) -> FaultyFile:
         return FaultyFile(self.faults, name, flags)
 
 
@@ -85,7 +85,7 @@ def turn(number: int) -> dict[str, object]:
     }
 
 
-def main(data_dir: str, kind: str, operation: str) -> None:
+def main(data_dir: str, kind: str, operation: str, step: str) -> None:
     faults = Faults(kind)
     disk = FaultyDisk(faults)
     outcomes: list[list[object]] = []
@@ -93,10 +93,11 @@ def main(data_dir: str, kind: str, operation: str) -> None:
     number = 0
     while True:
         number += 1
+        at = 1 + (number - 1) * int(step)
         if operation == "checkpoint":
             memory.close()
             memory = Memory.open(settings=Settings(data_dir=Path(data_dir)))
-        faults.count, faults.at = 0, number
+        faults.count, faults.at = 0, at
         outcome = "ok"
         try:
             if operation == "rebuild":
@@ -119,7 +120,16 @@ def main(data_dir: str, kind: str, operation: str) -> None:
         again = memory.remember(**turn(number))  # type: ignore[arg-type]
         found = memory.search(f"pebble{number}", sources=("sessions",), max_results=2).hits
         counts = memory.status()
-        outcomes.append([outcome, again.status, again.searchable, sum(f"pebble{number}" in h.excerpt for h in found), counts["turns"], counts["messages"]])
+        outcomes.append(
+            [
+                outcome,
+                again.status,
+                again.searchable,
+                sum(f"pebble{number}" in h.excerpt for h in found),
+                counts["turns"],
+                counts["messages"],
+            ]
+        )
         if not reached:
             break
     generation = memory.status()["index"]

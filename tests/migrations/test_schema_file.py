@@ -46,7 +46,7 @@ def frozen(version: int, data_dir: Path) -> Path:
 
 
 def test_schema_file_is_what_the_migrations_make() -> None:
-    """``schema.sql`` is the file to read: applying it gives tables, indexes and marks of a fresh store, word by word."""
+    """``schema.sql`` is the file to read: applying it gives tables, indexes and marks of a new store, word by word."""
     read = apsw.Connection(":memory:")
     text = (resources.files("memory_sqlite.migrations") / "schema.sql").read_text(encoding="utf-8")
     read.execute(text).fetchall()
@@ -57,9 +57,11 @@ def test_schema_file_is_what_the_migrations_make() -> None:
 
 def test_every_table_is_strict() -> None:
     """A column that takes any type would let a defect store what no reader expects."""
-    tables = fresh().execute(
-        "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'"
-    ).fetchall()
+    tables = (
+        fresh()
+        .execute("SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%'")
+        .fetchall()
+    )
     assert len(tables) >= 10
     assert [name for name, strict in tables if not strict] == []
 
@@ -94,7 +96,9 @@ def test_frozen_store_opens_and_equals_a_fresh_schema(version: int, tmp_path: Pa
         assert status["records"] == {"L1": 3, "L2": 0, "L3": 1}
         assert status["superseded"] == 1
         assert {hit.message_id for hit in memory.search("granite hall", sources=("sessions",)).hits} == {"5"}
-        again = memory.remember(session="direct:ann", run_id="r1", messages=[{"role": "user", "content": "other words"}])
+        again = memory.remember(
+            session="direct:ann", run_id="r1", messages=[{"role": "user", "content": "other words"}]
+        )
         assert again.status == "duplicate"
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     assert schema_of(connection) == schema_of(fresh())
@@ -103,11 +107,34 @@ def test_frozen_store_opens_and_equals_a_fresh_schema(version: int, tmp_path: Pa
     connection.close()
 
 
+def test_check_reads_one_snapshot(tmp_path: Path) -> None:
+    """A process that looks at a new file while another makes the schema sees all of it or none: half of it would be
+    somebody else's database."""
+    path = tmp_path / "memory.sqlite"
+    maker, looker = apsw.Connection(str(path)), apsw.Connection(str(path))
+    maker.transaction_mode = "IMMEDIATE"
+    maker.pragma("journal_mode", "wal")
+    made: list[int] = []
+
+    def in_between(cursor: object, sql: str, bindings: object) -> bool:
+        if "application_id" in sql.lower() and not made:
+            made.append(migrate.migrate(maker))
+        return True
+
+    looker.exec_trace = in_between
+    assert migrate.check(looker) == 0
+    assert made == [migrate.latest()]
+    assert migrate.check(looker) == migrate.latest()
+    maker.close()
+    looker.close()
+
+
 def test_failed_script_leaves_the_store_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """C080, first part: a script that fails half way is rolled back whole, and runs when the fault is gone."""
     connection = fresh()
     before = schema_of(connection), marks_of(connection)
     number = migrate.latest() + 1
+    monkeypatch.setattr(migrate, "latest", lambda: number)
     good = "CREATE TABLE later (a INTEGER) STRICT;"
     monkeypatch.setattr(migrate, "scripts", lambda: ((number, good + "CREATE TABLE sessions (a INTEGER) STRICT;"),))
     with pytest.raises(apsw.SQLError):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from memory_sqlite.layers import compatible, standard
 from memory_sqlite.layers.extract import Mode, extract
 from memory_sqlite.layers.keywords import keywords, score
-from memory_sqlite.layers.secrets import find, mask, mask_json
 from memory_sqlite.layers.sentences import own_speech, sentences
+from memory_sqlite.text.secrets import find, mask, mask_json
 from memory_sqlite.text.units import utf16_length, valid_unicode
 
 PIECES = st.sampled_from(

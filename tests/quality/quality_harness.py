@@ -27,7 +27,11 @@ import apsw
 from memory_sqlite.generations import layout
 from memory_sqlite.indexing import rows
 from memory_sqlite.model import Chunk, Document, Hit
+from memory_sqlite.search.assemble import assemble
+from memory_sqlite.search.candidates import Candidate
 from memory_sqlite.search.filters import OPERATOR, Filters
+from memory_sqlite.search.query import understand
+from memory_sqlite.search.retrieve import retrieve
 from memory_sqlite.search.run import search
 from memory_sqlite.sources.notes import discover, note_document, read_note
 
@@ -54,7 +58,7 @@ class Scores:
         """Take one answer: the labels of its hits in order, and the labels that are right."""
         wanted = set(expected)
         labels = list(dict.fromkeys(found))
-        self.ranks.append(next((rank for rank, label in enumerate(labels, 1) if label in wanted), None))
+        self.ranks.append(next((rank for rank, label in enumerate(labels[:k], 1) if label in wanted), None))
         self.recalls.append(len(wanted & set(labels[:k])) / len(wanted))
         gain = sum(1 / math.log2(rank + 1) for rank, label in enumerate(labels[:k], 1) if label in wanted)
         self.gains.append(gain / sum(1 / math.log2(rank + 1) for rank in range(1, min(len(wanted), k) + 1)))
@@ -108,6 +112,21 @@ def ask(connection: apsw.Connection, text: str, max_results: int = 10, **filters
     return hits
 
 
+def ranked(connection: apsw.Connection, text: str, max_results: int = 10, **filters: Any) -> list[Candidate]:
+    """The same search without excerpts and without texts of hits: thousands of questions are asked here."""
+    wanted = Filters(OPERATOR, **filters)
+    candidates = retrieve(
+        connection,
+        understand(text, now_ms=NOW_MS),
+        wanted,
+        now_ms=NOW_MS,
+        limit=max_results * 3 + 20,
+        max_bytes=16 * 1024 * 1024,
+    )
+    hits = assemble(candidates, max_results=max_results, sessions_only=set(wanted.sources) == {"sessions"})
+    return [hit.candidate for hit in hits]
+
+
 def workspace_documents(folder: Path) -> list[Document]:
     """The notes of a workspace, read and chunked as the product does."""
     documents = []
@@ -140,7 +159,8 @@ def locomo_time(text: str) -> int:
     """``1:56 pm on 8 May, 2023`` in milliseconds."""
     match = _CLOCK.fullmatch(text.strip())
     assert match is not None
-    moment = datetime.strptime(f"{match[4]} {match[5]} {match[6]} {match[1]}:{match[2]} {match[3]}", "%d %B %Y %I:%M %p")
+    hour, minute, half, day, month, year = match.groups()
+    moment = datetime.strptime(f"{day} {month} {year} {hour}:{minute} {half}", "%d %B %Y %I:%M %p")
     return int(moment.replace(tzinfo=UTC).timestamp() * 1000)
 
 
@@ -181,7 +201,10 @@ def locomo_documents(conversation: dict[str, Any]) -> list[Document]:
 
 
 def locomo(folder: Path) -> dict[str, Scores]:
-    """Evidence messages and sessions over all questions with evidence of the dev conversations."""
+    """Evidence messages and sessions over all questions with evidence of the dev conversations.
+
+    Messages are judged by the first ten hits; sessions by the first five that the first fifty hits name.
+    """
     messages, sessions = Scores(), Scores()
     for sample in json.loads((folder / "locomo" / "locomo-dev.json").read_text("utf-8")):
         documents = locomo_documents(sample["conversation"])
@@ -191,9 +214,9 @@ def locomo(folder: Path) -> dict[str, Scores]:
             evidence = {part for item in question["evidence"] for part in re.findall(r"D\d+:\d+", item)} & known
             if not evidence:
                 continue
-            hits = ask(connection, question["question"], 10, sources=("sessions",))
-            messages.add([hit.message_id or "" for hit in hits], evidence)
-            sessions.add([(hit.message_id or "").split(":")[0] for hit in hits], {e.split(":")[0] for e in evidence}, 5)
+            found = [c.key for c in ranked(connection, question["question"], 50, sources=("sessions",))]
+            messages.add(found, evidence)
+            sessions.add([key.split(":")[0] for key in found], {key.split(":")[0] for key in evidence}, 5)
     return {"message": messages, "session": sessions}
 
 
@@ -205,7 +228,7 @@ def xquad(folder: Path, language: str) -> Scores:
     scores = Scores()
     for number, paragraph in enumerate(passages):
         for question in paragraph["qas"]:
-            scores.add([hit.path[7:-3] for hit in ask(connection, question["question"])], [f"p{number}"])
+            scores.add([c.key for c in ranked(connection, question["question"])], [f"p{number}"])
     return scores
 
 
@@ -225,13 +248,13 @@ def scifact(folder: Path) -> Scores:
     scores = Scores()
     for claim, documents in wanted.items():
         if documents:
-            scores.add([hit.path[7:-3] for hit in ask(connection, claim)], documents)
+            scores.add([c.key for c in ranked(connection, claim)], documents)
     return scores
 
 
 def _abstract(value: str) -> str:
-    # a printed list of Python strings
-    return re.sub(r"^\[['\"]|['\"]\]$", "", value).replace("'\n '", "\n").replace("\"\n '", "\n").replace("'\n \"", "\n")
+    # a printed list of Python strings: one sentence a line
+    return re.sub(r"['\"]\n ['\"]", "\n", value[1:-1]).strip("'\"")
 
 
 def labelled(connection: apsw.Connection, queries: list[list[Any]], max_results: int = 6) -> dict[str, list[str]]:

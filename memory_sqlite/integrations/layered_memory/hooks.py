@@ -14,7 +14,7 @@ from memory_sqlite import errors
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.integrations.layered_memory.agents import AgentMemory
-from memory_sqlite.integrations.layered_memory.caller import Caller, caller_of
+from memory_sqlite.integrations.layered_memory.caller import caller_of
 from memory_sqlite.integrations.layered_memory.recall_text import budgeted, framed, without_history
 from memory_sqlite.integrations.layered_memory.results import Results, Signal
 from memory_sqlite.layers import compatible
@@ -60,23 +60,23 @@ class LayeredHooks:
         self, event: Mapping[str, Any], context: Mapping[str, Any] | None = None
     ) -> dict[str, str] | None:
         """``{"prependContext": …}`` or ``None``, within ``autoRecallTimeoutMs`` once the store is open."""
-        if not self._settings.enabled or not self._settings.auto_recall or not _active(context):
+        if not self._settings.enabled or not self._settings.auto_recall:
             return None
+        try:
+            text = self._recall(event, context)
+        except Exception as error:  # the reply is made with or without a memory
+            self._warn(f"[memory] automatic recall skipped: {_reason(error)}")
+            return None
+        return {"prependContext": text} if text else None
+
+    def _recall(self, event: Mapping[str, Any], context: Mapping[str, Any] | None) -> str:
         query = _query(event)
-        if utf16_length(query) < _LEAST_QUERY_UNITS:
-            return None
+        if not _active(context) or utf16_length(query) < _LEAST_QUERY_UNITS:
+            return ""
         caller = caller_of(context)
         if caller.session is None:
             self._warn("[memory] automatic recall skipped: trusted session key is unavailable")
-            return None
-        try:
-            text = self._recall(caller, query, context)
-        except Exception as error:
-            self._warn(f"[memory] automatic recall skipped: {_reason(error)}")
-            return None
-        return {"prependContext": text} if text and _active(context) else None
-
-    def _recall(self, caller: Caller, query: str, context: Mapping[str, Any] | None) -> str:
+            return ""
         memory = self._memories(caller.agent)
         if memory.opened(create=False) is None or not _active(context):  # opening is not bounded by the deadline
             return ""
@@ -94,6 +94,8 @@ class LayeredHooks:
                 late = f"auto recall timed out after {settings.auto_recall_timeout_ms}ms"
                 why = late if outcome.reason == "timeout" else "the search failed"
                 self._warn(f"[memory] automatic recall skipped: {why}")
+            return ""
+        if not _active(context):
             return ""
         if settings.context_max_tokens is not None:
             return budgeted(outcome.value, settings.context_max_tokens)

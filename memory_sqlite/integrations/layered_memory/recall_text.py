@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from memory_sqlite.text.frame import LAYERED_NOTICE, LAYERED_TAG, close_frame, one_line
+from memory_sqlite.text.frame import ITEM, LAYERED_NOTICE, LAYERED_TAG, close_frame, one_line, whole_escapes
 from memory_sqlite.text.units import cut_utf8, cut_utf16, utf8_length, utf16_length
 
 FIXED_UNITS: Final = utf16_length(f"<{LAYERED_TAG}>\n{LAYERED_NOTICE}\n\n</{LAYERED_TAG}>")
 """What the frame itself takes of ``autoRecallMaxChars``: 97, as in the product."""
 
 _SENTENCE_ENDS: Final = tuple("。！？.!?")
-_HALF_ESCAPE: Final = re.compile(r"&[a-z]{0,3}\Z")
 _HISTORY: Final = "Untrusted history: "
 _HISTORY_LINES: Final = re.compile(rf"(?:\[memory:[^\]\s]*\] {_HISTORY}[^\n]*(?:\n|\Z))+\n*")
 _URI_COMPONENT: Final = "/!~*'()"
@@ -31,11 +30,11 @@ def framed(results: Sequence[dict[str, Any]], max_chars: int) -> str:
     left = max_chars - FIXED_UNITS
     lines: list[str] = []
     for result in results:
-        label = f"- [{one_line(str(result.get('citation') or 'memory'))}] "
+        label = f"{ITEM}{one_line(str(result.get('citation') or 'memory'))}] "
         room = left - utf16_length(label) - (1 if lines else 0)
         text = _ended(one_line(result["snippet"]))
         if utf16_length(text) > room:
-            text = _HALF_ESCAPE.sub("", cut_utf16(text, max(0, room)))
+            text = whole_escapes(cut_utf16(text, max(0, room)))
         if not text.strip():
             break
         lines.append(label + text)
@@ -56,7 +55,7 @@ def budgeted(results: Sequence[dict[str, Any]], max_bytes: int) -> str:
         room = max_bytes - utf8_length(text) - utf8_length(label)
         words = _ended(one_line(result["snippet"]))
         if utf8_length(words) > room:
-            words = _HALF_ESCAPE.sub("", cut_utf8(words, max(0, room)))
+            words = whole_escapes(cut_utf8(words, max(0, room)))
         if words:
             text += label + words
     return text

@@ -9,11 +9,11 @@ keep the order in which the answers began. Called by ``claude_code``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from memory_sqlite import limits
 from memory_sqlite.sources.jsonl import Line
+from memory_sqlite.values import dataclass, field
 
 OPEN_ANSWER_MAX_BYTES: Final = 8 * limits.MIB
 """Lines held back for one open answer; beyond it the rest becomes a message of its own: memory stays bounded."""

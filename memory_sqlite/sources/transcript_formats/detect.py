@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from memory_sqlite.errors import InvalidArgument, UnknownFormat
 from memory_sqlite.sources.jsonl import read_lines
 from memory_sqlite.sources.transcript_formats import claude_code, codex, generic, openclaw
 from memory_sqlite.sources.transcript_formats.context import Context, Reader
+from memory_sqlite.values import dataclass
 
 PROBE_LINES: Final = 50
 PROBE_BYTES: Final = 256 * limits.KIB

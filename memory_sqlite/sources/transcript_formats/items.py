@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memory_sqlite.model import Message, SessionInfo
+from memory_sqlite.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,11 +84,13 @@ class OpenClawReader:
         found, entry = self._host_entry(said_id)
         key = key if isinstance(key, str) else found
         key_type, key_kind = read_session_key(key)
+        chat_type = chat_type_of(header.get("chatType"), header.get("scope"), entry.get("chatType"), key_type)
         return SessionInfo(
             self._context.session_key(said_id),
-            chat_type=chat_type_of(header.get("chatType"), header.get("scope"), entry.get("chatType"), key_type),
+            chat_type=chat_type,
             kind=kind_of(header.get("kind"), key_kind),
-            sender_is_owner=owner_of(header),
+            # one header cannot vouch for everybody who speaks in a room
+            sender_is_owner=None if chat_type in ("group", "channel") else owner_of(header),
             started_at=parse_time(header.get("timestamp")),
         )
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memory_sqlite.layers.secret_shapes import is_card
-from memory_sqlite.layers.secrets import find, mask, mask_json
+from memory_sqlite.text.secret_shapes import is_card
+from memory_sqlite.text.secrets import find, mask, mask_json
 
 # prefixes and bodies are joined here so that no scanner takes this file for a leak
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -91,6 +91,7 @@ def test_a_secret_is_known_by_the_words_before_it(text: str, masked: str) -> Non
 
 
 PROSE = [
+    *('"sessionKey":"agent:main:wecom:dm:u-1001"', "cache_key=a1b2c3d4e5f6g7h8i9j0k", "Passphrase: chacha20 25 ms"),
     *("the password policy", "I forgot my password", "my password is expired", "my password is wrong"),
     *("my password is too weak", "The password is case-sensitive", "password: required"),
     *("Password must contain 8 characters", "password is 12 characters long", "password for the router: see the vault"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 
 import apsw
@@ -10,6 +11,7 @@ import pytest
 
 from memory_sqlite import errors
 from memory_sqlite.clock import Clock
+from memory_sqlite.recall import deadline as deadlines
 from memory_sqlite.recall.deadline import Deadline, run_within
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -166,3 +168,30 @@ def test_an_error_is_an_outcome_that_names_its_code_and_no_text(error: Exception
 
     outcome = run_within(Deadline(5.0, Clock()), fail)
     assert (outcome.reason, outcome.warnings) == ("error", (said,))
+
+
+def test_works_that_cannot_be_stopped_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "_RUNNING", threading.BoundedSemaphore(2))
+    release = threading.Event()
+    stuck = [run_within(Deadline(0.01, Clock()), lambda _: release.wait(10)) for _ in range(2)]
+    assert [outcome.reason for outcome in stuck] == ["timeout", "timeout"]
+    refused = run_within(Deadline(5.0, Clock()), lambda _: 1)
+    assert (refused.reason, refused.warnings) == ("error", ("recall skipped (overloaded)",))
+    release.set()
+    for _ in range(100):
+        if run_within(Deadline(5.0, Clock()), lambda _: 1).reason == "ok":
+            return
+        time.sleep(0.02)
+    raise AssertionError("a work that ended did not make room")
+
+
+def test_a_thread_that_cannot_start_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "_RUNNING", threading.BoundedSemaphore(1))
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        assert run_within(Deadline(5.0, Clock()), lambda _: 1).warnings == ("recall skipped (no thread)",)
+    assert run_within(Deadline(5.0, Clock()), lambda _: 1).value == 1

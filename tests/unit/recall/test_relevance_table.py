@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import apsw
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memory_sqlite.generations.layout import FTS_TOKENIZER
 from memory_sqlite.model import Hit, Layer
@@ -34,6 +36,8 @@ class Stemmed:
 
 
 KNOWN = Stemmed()
+NOW = 1_784_104_200_120
+"""2026-07-15"""
 
 
 def hit(
@@ -86,6 +90,7 @@ RECALLED = [
     ("帮我订去上海的火车票", "上海的酒店已经订好。"),
     ("コーヒーはどこで買える？", "駅前の店でコーヒーを買う。"),
     ("冷蔵庫の型番は？", "冷蔵庫の型番は RX-200。"),
+    ("タマは?", "タマは白い猫です。"),
     ("커피 추천해 줘", "커피는 케냐 원두를 산다"),
     ("resolveLedgerCursor throws", "resolveLedgerCursor must never be called twice."),
     ('what did we say about "copper heron"?', "The vault phrase is copper heron."),
@@ -136,6 +141,8 @@ NOT_RECALLED = [
     ("今日の天気を教えてください", "今日は歯医者に行きました。"),
     ("ゲームを作りたいです", "チームは五人です。"),
     ("なぜですか", "それは鍵ですか"),
+    ("カメラは白い？", "タマは白くない猫を見た。"),
+    ("本を探しています", "見本を送る。"),
     ("안녕하세요 도와주세요", "회의는 화요일입니다"),
     ("what is the meaning of life", "Life insurance number is in the drawer."),
     ("", "Anything."),
@@ -174,6 +181,23 @@ def test_what_shares_something_telling_is_recalled(words: str, text: str) -> Non
 @pytest.mark.parametrize(("words", "text"), NOT_RECALLED)
 def test_one_shared_common_word_recalls_nothing(words: str, text: str) -> None:
     assert relevant(words, [hit(text)], KNOWN) == ()
+
+
+def test_a_named_day_needs_one_more_word() -> None:
+    note = hit("Ana's birthday party is on May 3rd.")
+    assert relevant("what is on May 3rd?", [note], KNOWN, now_ms=NOW) == (note,)
+    assert relevant("free on May 4th?", [note], KNOWN, now_ms=NOW) == ()
+    assert (
+        relevant("what did I do yesterday", [hit("Quiet day.", path="memory/2026-07-14.md")], KNOWN, now_ms=NOW) == ()
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=40))
+def test_any_words_and_any_text_have_an_answer(words: str, text: str, trigger: str) -> None:
+    found = hit(text, triggers=(trigger,))
+    assert relevant(words, [found], KNOWN) in ((), (found,))
+    assert relevant("", [found], KNOWN) == ()
 
 
 def test_a_trigger_phrase_in_the_words_is_enough() -> None:

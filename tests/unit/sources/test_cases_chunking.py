@@ -30,7 +30,7 @@ def _text(document: Document) -> str:
 
 
 @pytest.mark.parametrize("overlap", [50, 400, 1250])
-def test_case_C032_limit_holds_with_any_overlap(overlap: int) -> None:  # noqa: N802 - named by the case
+def test_case_C032_limit_holds_with_any_overlap(overlap: int) -> None:
     """200, 1600 and 5000 characters of overlap: never over 1600 in all, always ahead."""
     text = ("harbor crane log " * 200)[:3201] + "\n"
     chunks = chunk_markdown(text, max_tokens=400, overlap_tokens=overlap)
@@ -40,7 +40,7 @@ def test_case_C032_limit_holds_with_any_overlap(overlap: int) -> None:  # noqa: 
     assert [chunk.text for chunk in chunk_markdown("short note about basalt\n")] == ["short note about basalt"]
 
 
-def test_case_C034_broken_front_matter_loses_no_body(tmp_path: Path) -> None:  # noqa: N802
+def test_case_C034_broken_front_matter_loses_no_body(tmp_path: Path) -> None:
     """All five bodies, and the three files whose block no YAML parser would take are named."""
     documents, problems = _documents(
         tmp_path,
@@ -58,7 +58,7 @@ def test_case_C034_broken_front_matter_loses_no_body(tmp_path: Path) -> None:  #
     assert documents["memory/dup.md"].title == "a"
 
 
-def test_case_C036_other_encodings(tmp_path: Path) -> None:  # noqa: N802
+def test_case_C036_other_encodings(tmp_path: Path) -> None:
     """Each is found and the odd ones are named; no NUL is ever text."""
     hexes = {
         "memory/latin1.md": "54686520636166e9206c656467657220697320626c75652e0a",
@@ -77,7 +77,7 @@ def test_case_C036_other_encodings(tmp_path: Path) -> None:  # noqa: N802
     assert {problem.path for problem in problems} == {"memory/latin1.md", "memory/utf16.md", "memory/nul.md"}
 
 
-def test_case_C038_equal_headers_and_hashes_in_fences(tmp_path: Path) -> None:  # noqa: N802
+def test_case_C038_equal_headers_and_hashes_in_fences(tmp_path: Path) -> None:
     """Two notes with one long header stay two; a comment in a fence is no heading."""
     header = "# Team page\n**Status:** active\n" + "template line\n" * 40
     documents, problems = _documents(

@@ -25,7 +25,7 @@ def _paths(workspace: Path) -> list[str]:
     return [place.path for place in notes.discover(workspace, ()).places]
 
 
-def test_case_C120_links_pipes_and_devices(tmp_path: Path) -> None:  # noqa: N802 - named by the case
+def test_case_C120_links_pipes_and_devices(tmp_path: Path) -> None:
     """A workspace reached through a link works; special files in it are skipped with a report, nothing hangs."""
     _write(tmp_path / "real_ws/memory/a.md")
     _write(tmp_path / "outside/secret.md", "secret")
@@ -45,7 +45,7 @@ def test_case_C120_links_pipes_and_devices(tmp_path: Path) -> None:  # noqa: N80
 
 
 @pytest.mark.parametrize("swapped", ["memory/sub/a.md", "memory/sub", "memory"])
-def test_case_C120_swapped_for_a_link_after_listing(tmp_path: Path, swapped: str) -> None:  # noqa: N802
+def test_case_C120_swapped_for_a_link_after_listing(tmp_path: Path, swapped: str) -> None:
     """The file, its folder or a folder above it becomes a link to outside: the outside text is never read."""
     workspace = tmp_path / "ws"
     _write(workspace / "memory/sub/a.md")
@@ -61,7 +61,7 @@ def test_case_C120_swapped_for_a_link_after_listing(tmp_path: Path, swapped: str
         notes.resolve_note(workspace, (), "memory/sub/a.md")
 
 
-def test_case_C120_swapped_again_and_again(tmp_path: Path) -> None:  # noqa: N802
+def test_case_C120_swapped_again_and_again(tmp_path: Path) -> None:
     """While another thread swaps it, every answer is the note's own text or a problem."""
     file = _write(tmp_path / "ws/memory/a.md")
     _write(tmp_path / "secret.md", "secret")
@@ -86,7 +86,7 @@ def test_case_C120_swapped_again_and_again(tmp_path: Path) -> None:  # noqa: N80
     assert {note.text for note in read if not isinstance(note, SourceProblem)} <= {"granite\n"}
 
 
-def test_case_C128_moved_workspace_keeps_its_keys(tmp_path: Path) -> None:  # noqa: N802
+def test_case_C128_moved_workspace_keeps_its_keys(tmp_path: Path) -> None:
     """Moved, reached through a link, copied: the same keys and the same text, so nothing is new or gone."""
     _write(tmp_path / "first/memory/a.md")
     before = _paths(tmp_path / "first")
@@ -100,7 +100,7 @@ def test_case_C128_moved_workspace_keeps_its_keys(tmp_path: Path) -> None:  # no
         assert not isinstance(note, SourceProblem) and note.text == "granite\n"
 
 
-def test_case_C130_leftovers_dependencies_and_loops(tmp_path: Path) -> None:  # noqa: N802
+def test_case_C130_leftovers_dependencies_and_loops(tmp_path: Path) -> None:
     """Only the note is found; with few descriptors; the loop ends.
 
     5,000 files under node_modules instead of 20,000: an ignored folder is not opened however full it is.
@@ -131,7 +131,7 @@ def test_case_C130_leftovers_dependencies_and_loops(tmp_path: Path) -> None:  # 
     assert len(os.listdir("/proc/self/fd")) < 100  # noqa: PTH208 - a count
 
 
-def test_case_C132_unreadable_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: N802
+def test_case_C132_unreadable_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest is read; each is a problem with its cause, the same on every run; nothing below counts as deleted.
 
     Root reads files of mode 000, so the system's refusal is simulated where the tests run as root.

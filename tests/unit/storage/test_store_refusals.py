@@ -27,7 +27,9 @@ def made(tmp_path: Path) -> Path:
     """A store with one turn, closed; returns the path of its file."""
     with Memory.open(settings=settings(tmp_path)) as memory:
         for number in range(40):
-            memory.remember(session="s", run_id=f"r{number}", messages=[{"role": "user", "content": f"granite {number}"}])
+            memory.remember(
+                session="s", run_id=f"r{number}", messages=[{"role": "user", "content": f"granite {number}"}]
+            )
     return agent_directory(tmp_path / "data", "main") / "memory.sqlite"
 
 
@@ -67,12 +69,7 @@ def test_newer_schema_is_refused_untouched(tmp_path: Path) -> None:
 def test_newer_schema_with_a_wal_is_refused_untouched(tmp_path: Path) -> None:
     """Also when its last writer was killed and the WAL still holds the truth: no checkpoint of ours moves it."""
     path = made(tmp_path)
-    script = (
-        "import apsw, os, sys\n"
-        "c = apsw.Connection(sys.argv[1])\n"
-        "c.pragma('user_version', 99)\n"
-        "os._exit(0)\n"
-    )
+    script = "import apsw, os, sys\nc = apsw.Connection(sys.argv[1])\nc.pragma('user_version', 99)\nos._exit(0)\n"
     subprocess.run([sys.executable, "-c", script, str(path)], check=True)
     wal = path.with_name("memory.sqlite-wal")
     assert wal.stat().st_size > 0

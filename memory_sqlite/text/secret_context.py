@@ -2,7 +2,7 @@
 
 Masking loses text, so a telling word alone is never enough: what follows must be joined to it (``:``, ``=``, ``is``,
 ``是``, ``は``) and must not read on as prose, or must look made by a machine. English, Chinese, Japanese and the Korean
-word for password. Called by ``layers.secrets``; tokens with a shape of their own are in ``layers.secret_shapes``.
+word for password. Called by ``text.secrets``; tokens with a shape of their own are in ``text.secret_shapes``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from memory_sqlite.layers.secret_shapes import Span
-from memory_sqlite.layers.secret_words import FUNCTION_WORDS, HAN_PROSE, NOT_A_VALUE, UNITS, looks_like_prose
+from memory_sqlite.text.secret_shapes import Span
+from memory_sqlite.text.secret_words import FUNCTION_WORDS, HAN_PROSE, NOT_A_VALUE, UNITS, looks_like_prose
 
 FILLER: Final = "\ufffc"
 """Stands for every character of an earlier mask: no value may contain it."""
@@ -153,7 +153,7 @@ def _stands_alone(text: str, match: re.Match[str]) -> bool:
     if not text[start].isascii():
         return True
     before = text[start - 1] if start else " "
-    if match.lastgroup in _WHOLE_WORDS and (before == "_" or before.isdigit()):
+    if match.lastgroup in _WHOLE_WORDS and (before == "_" or before.isalnum()):
         return False
     if before.isascii() and before.isalpha() and not (before.islower() and text[start].isupper()):
         return False

@@ -1,7 +1,7 @@
 """Secrets that are known by their own shape: issuers' token formats, key blocks, URLs with passwords, payment cards.
 
 Only patterns and checks; which of several overlapping finds wins, and secrets told by the words around them, are in
-``layers.secrets`` and ``layers.secret_context``. Formats are the issuers' documented prefixes and lengths; lengths are
+``text.secrets`` and ``text.secret_context``. Formats are the issuers' documented prefixes and lengths; lengths are
 taken a little looser than documented, because issuers lengthen them. Every pattern is linear: no nested repetition.
 """
 

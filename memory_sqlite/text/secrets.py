@@ -1,19 +1,23 @@
 """Finding and masking secrets in text and in JSON values. No storage and no logging: text in, text out.
 
 Called by ``transcripts`` (L0 with ``redact_secrets``) and by ``layers.standard`` (L1 to L3). Two ways to know a secret:
-its own shape (``layers.secret_shapes``) and the words before it (``layers.secret_context``). Time is linear in the
+its own shape (``text.secret_shapes``) and the words before it (``text.secret_context``). Time is linear in the
 text, for hostile text too (tested at 100,000 characters of each nasty kind).
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Final
 
-from memory_sqlite.layers.secret_context import FILLER, told
-from memory_sqlite.layers.secret_shapes import Span, shaped
+from memory_sqlite.text.secret_context import FILLER, told
+from memory_sqlite.text.secret_shapes import Span, shaped
 
 _MASK: Final = re.compile(r"\[secret:[a-z-]{1,32}\]")
+_SHORTEST: Final = 6
+"""Shorter strings hold no secret: the shortest is a label of two characters, a separator and a value of three."""
+_KNOWN_MAX: Final = 16_384
 _PASSES: Final = 4
 """Masking one secret can uncover the next (its right-hand neighbour is gone). Hostile text must not make it go on."""
 
@@ -24,6 +28,10 @@ def find(text: str) -> list[tuple[int, int, str]]:
     Marks that ``mask`` left are no secrets. Where a shape and its context both match, the shape names the kind and the
     span covers both.
     """
+    return list(_known(text) if len(text) <= _KNOWN_MAX else _search(text))
+
+
+def _search(text: str) -> tuple[Span, ...]:
     if "[secret:" in text:
         text = _MASK.sub(lambda match: FILLER * len(match.group()), text)
     ranked = sorted([(span, 0) for span in shaped(text)] + [(span, 1) for span in told(text)])
@@ -39,7 +47,11 @@ def find(text: str) -> list[tuple[int, int, str]]:
             found[-1] = ((first, max(last, end), known), known_rank)
         else:
             found.append((span, rank))
-    return [span for span, _ in found]
+    return tuple(span for span, _ in found)
+
+
+_known = lru_cache(maxsize=64)(_search)
+"""One message's text is looked at as text, inside its raw record, for its episode and for its facts."""
 
 
 def mask(text: str) -> tuple[str, int]:
@@ -111,6 +123,8 @@ def mask_json(value: Any) -> tuple[Any, int]:
         holder, place, kind = todo.pop()
         item = holder[place]
         if isinstance(item, str):
+            if kind is None and len(item) < _SHORTEST:
+                continue
             if kind is not None:
                 if not _NO_SECRET.match(item):
                     holder[place] = f"[secret:{kind}]"

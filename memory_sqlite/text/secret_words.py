@@ -1,4 +1,4 @@
-"""Words that may follow ``password:`` or ``my password is`` without being one. Data for ``layers.secret_context``."""
+"""Words that may follow ``password:`` or ``my password is`` without being one. Data for ``text.secret_context``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,11 @@
+"""The chunker's version, apart from the chunker: a search compares it and has no other use for the chunker.
+
+Read by ``indexing.identity``; raised by whoever changes ``markdown``, ``blocks``, ``packing`` or ``weights``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CHUNKER_VERSION: Final = 1
+"""Part of a generation's identity: raise it whenever the same note would be chunked differently."""

@@ -1,0 +1,127 @@
+"""An invented set in several languages: forty short documents, fifty questions, each with the documents that answer it.
+
+Written for this project; free. Small enough to run always, wide enough to notice when a language, an identifier or a
+date stops being found.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NOTES: Final[dict[str, str]] = {
+    "boiler.md": "# Boiler\n\n- The heat pump trips breaker B7 when it rains.\n- Service contract with Nordlys Varme.",
+    "garden.md": "# Garden\n\n- Tomatoes were planted in bed four.\n- The irrigation valve sticks; tap it gently.",
+    "travel/lisbon.md": "# Lisbon trip\n\nWe stayed near the Alfama viewpoint. The tram pass cost 24.90 EUR.",
+    "travel/kyoto.md": "# 京都旅行\n\n- 清水寺の近くの旅館に泊まった。\n- 抹茶アイスが一番おいしかった。",
+    "work/incident.md": "# Incident 31\n\nERR_QUEUE_STALLED in `drainOutbox()`; see src/outbox/lease.py.",
+    "work/style.md": "# Style\n\nReports are at most one page. Never send them on Fridays.",
+    "work/release.md": "# Release\n\nVersion 4.12.0 ships after the load test; rollback with --pin-previous.",
+    "people.md": "# People\n\n- Zoë Brøndum repairs violins.\n- José Ibáñez teaches.\n- 박지훈 씨는 부산에서 일한다.",
+    "health.md": "# Health\n\nAllergic to penicillin. Blood type AB negative.",
+    "recipes/borscht.md": "# Борщ\n\nСвёклу запечь, капусту нарезать тонко. Подавать со сметаной.",
+    "recipes/dal.md": "# दाल\n\nमसूर की दाल में हल्दी और जीरा डालें।",
+    "recipes/tteok.md": "# 떡볶이\n\n고추장 두 숟가락, 어묵은 마지막에 넣는다.",
+    "zh/car.md": "# 汽车\n\n- 车牌号是沪A·58K21。\n- 下次保养在三月，记得换空调滤芯。",
+    "zh/house.md": "# 房子\n\n- 物业费每季度交一次。\n- 水表在厨房水槽下面。",
+    "zh/work.md": "# 工作\n\n- 预算审批由陈静负责。\n- 新的数据仓库用ClickHouse，部署在广州。",
+    "ja/home.md": "# 家\n\n- ゴミの日は火曜と金曜。\n- 給湯器の暗証番号は管理人に聞く。",
+    "de.md": "# Haus\n\nDer Schlüssel für die Fahrradgarage hängt im Flur. Die Straße wird im Mai gesperrt.",
+    "fr.md": "# Été\n\nLa clé de la cave est chez la gardienne. Le marché a lieu le samedi.",
+    "es.md": "# Niños\n\nEl colegio empieza a las ocho y media. La tutora se llama Begoña.",
+    "tr.md": "# Ev\n\nİnternet şifresi buzdolabının üstünde. Işıklar otomatik.",
+    "pt.md": "# Saúde\n\nA consulta do dentista é na quinta-feira às nove.",
+    "vi.md": "# Nhà\n\nMật khẩu wifi nằm sau cái tivi.",
+    "ar.md": "# البيت\n\nمفتاح المخزن عند الجار أحمد.",
+    "he.md": "# בית\n\nהמפתח של המחסן אצל השכן.",
+    "th.md": "# บ้าน\n\nกุญแจสำรองอยู่ใต้กระถางต้นไม้",
+    "el.md": "# Σπίτι\n\nΤο κλειδί της αποθήκης είναι στο συρτάρι.",
+    "2026-03-14.md": "# 2026-03-14\n\nPi day cake with the chess club. Grace won 3:1.",
+    "2026-04-02.md": "# 2026-04-02\n\nThe plumber replaced the mixer; invoice INV-20418 paid.",
+    "2026-10-09.md": "# 2026-10-09\n\nBoard meeting: the merger is off. Keep it confidential.",
+    "music.md": "# Music\n\nCello lesson 🎻 every second Thursday. Bring the Bach suites.",
+    "pets.md": "# Pets\n\nThe cat is called Miso. Vet: Dr. Halloran. Vaccination due in spring.",
+    "net.md": "# Network\n\nThe printer is 10.20.0.14, its MAC a4:5e:60:c1:22:9f. Wi-Fi name: Driftwood-5G.",
+    "books.md": "# Books\n\nReading list: The Dispossessed; Invisible Cities; 百年孤独.",
+    "bike.md": "# Bike\n\nFrame number WTU331K0429L. The chain was replaced at 6,400 km.",
+    "tax.md": "# Taxes\n\nThe advance payment is due quarterly. Adviser: Okonkwo & Partners.",
+    "dup-1.md": "To reset the thermostat, hold the dial for ten seconds until the light blinks twice.",
+    "dup-2.md": "To reset the thermostat, hold the dial for ten seconds until the light blinks twice.",
+}
+"""Path below ``memory/`` to text."""
+
+TALK: Final[list[tuple[str, str]]] = [
+    ("Ines", "Morning! Did the sofa arrive?"),
+    ("Tom", "It came yesterday, but one leg was missing."),
+    ("Ines", "Oh no. Who do we call about that?"),
+    ("Tom", "The shop gave me a claim number, CLM-77-4410."),
+    ("Ines", "By the way, where did you leave the ladder?"),
+    ("Tom", "Behind the shed, under the blue tarpaulin."),
+    ("Ines", "今天下午我去接小美，大概五点到家。"),
+    ("Tom", "好的，晚饭我来做，吃饺子。"),
+    ("Ines", "And my sister visits in March."),
+    ("Tom", "Great, the guest room will be painted by then."),
+]
+"""One session of messages, ``(speaker, text)``; positions begin at 1."""
+
+QUERIES: Final[list[tuple[str, set[str]]]] = [
+    ("breaker heat pump", {"boiler.md"}),
+    ("who services the boiler", {"boiler.md"}),
+    ("irrigation valve", {"garden.md"}),
+    ("planting tomatoes", {"garden.md"}),
+    ("tram pass price", {"travel/lisbon.md"}),
+    ("京都", {"travel/kyoto.md"}),
+    ("旅館", {"travel/kyoto.md"}),
+    ("抹茶", {"travel/kyoto.md"}),
+    ("ERR_QUEUE_STALLED", {"work/incident.md"}),
+    ("drainOutbox", {"work/incident.md"}),
+    ("outbox/lease.py", {"work/incident.md"}),
+    ("QUEUE_STALLED", {"work/incident.md"}),
+    ("may I send a report on Friday", {"work/style.md"}),
+    ("4.12.0", {"work/release.md"}),
+    ("--pin-previous", {"work/release.md"}),
+    ("Brondum violin", {"people.md"}),
+    ("Ibanez", {"people.md"}),
+    ("박지훈", {"people.md"}),
+    ("부산", {"people.md"}),
+    ("penicilin allergy", {"health.md"}),
+    ("борщ со сметаной", {"recipes/borscht.md"}),
+    ("свекла", {"recipes/borscht.md"}),
+    ("हल्दी", {"recipes/dal.md"}),
+    ("고추장", {"recipes/tteok.md"}),
+    ("떡볶이에 어묵은 언제 넣어", {"recipes/tteok.md"}),
+    ("车牌号是多少", {"zh/car.md"}),
+    ("空调滤芯", {"zh/car.md"}),
+    ("水表在哪里", {"zh/house.md"}),
+    ("谁负责预算审批", {"zh/work.md"}),
+    ("clickhouse", {"zh/work.md"}),
+    ("ゴミの日", {"ja/home.md"}),
+    ("ｺﾞﾐ", {"ja/home.md"}),
+    ("給湯器の暗証番号を知りたい", {"ja/home.md"}),
+    ("Fahrradgarage Schluessel Schlüssel", {"de.md"}),
+    ("STRASSE gesperrt", {"de.md"}),
+    ("cle de la cave", {"fr.md"}),
+    ("ninos colegio", {"es.md"}),
+    ("internet sifresi", {"tr.md"}),
+    ("saude dentista", {"pt.md"}),
+    ("mat khau wifi", {"vi.md"}),
+    ("مفتاح المخزن", {"ar.md"}),
+    ("המפתח של המחסן", {"he.md"}),
+    ("กุญแจสำรอง", {"th.md"}),
+    ("κλειδι αποθηκης", {"el.md"}),
+    ("what happened on March 14", {"2026-03-14.md"}),
+    ("INV-20418", {"2026-04-02.md"}),
+    ("October 2026 board", {"2026-10-09.md"}),
+    ("🎻", {"music.md"}),
+    ("10.20.0.14", {"net.md"}),
+    ("百年孤独", {"books.md"}),
+    ("6400 km chain", {"bike.md"}),
+    ("reset thermostat", {"dup-1.md", "dup-2.md"}),
+    ("CLM-77-4410", {"talk:4"}),
+    ("where is the ladder", {"talk:6", "talk:5"}),
+    ("饺子", {"talk:8"}),
+    ("when does Ines' sister visit", {"talk:9"}),
+]
+"""Questions and the documents that answer them: a note's path, or ``talk:<position>``."""
+
+NOTHING: Final[list[str]] = ["", "   ", "the and of", "AND", "xylophone", "？！", "的", '"heat valve"']
+"""Queries whose right answer is empty."""

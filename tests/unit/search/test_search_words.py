@@ -1,0 +1,153 @@
+"""Finding by words: identifiers first, misspellings, beginnings, phrases, dates, triggers, headings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from memory_sqlite.model import Chunk
+from memory_sqlite.search.vocabulary import Vocabulary, distance
+
+Make = Callable[[Mapping[str, str]], Any]
+
+
+def test_an_identifier_comes_first_whole_then_in_parts(make_index: Make) -> None:
+    """The exact code is above every text that holds its pieces, however often."""
+    index = make_index(
+        {
+            "memory/exact.md": "Some long entry, and in the middle of it TCK-0941-04 was closed by the night shift.",
+            "memory/pieces.md": "TCK 0941 04 TCK 0941 04 TCK 0941 04",
+            "memory/near.md": "TCK-0941-05 TCK-0942-04 TCK-0941-05",
+        }
+    )
+    hits, _ = index.search("TCK-0941-04")
+    assert hits[0].path == "memory/exact.md"
+    assert hits[0].score >= 0.5
+    assert index.paths("what about TCK-0941-04?")[0] == "exact.md"
+
+
+@pytest.mark.parametrize(
+    "query", ["resolveLedgerCursor", "LedgerCursor", "cursor.ts", "ledger/cursor.ts", "--no-verify-cursor", "E_42"]
+)
+def test_pieces_of_identifiers_find_them(make_index: Make, query: str) -> None:
+    """Any run of neighbouring parts of a name in code is enough."""
+    index = make_index(
+        {
+            "memory/code.md": "`resolveLedgerCursor()` in src/ledger/cursor.ts: E_42; use --no-verify-cursor.",
+            "memory/other.md": "The cursor of the ledger was fine; nothing to verify, no file touched at step 42.",
+        }
+    )
+    assert index.paths(query)[0] == "code.md"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("rooter vlna", "net.md"),
+        ("grenhouse", "green.md"),
+        ("greenh", "green.md"),
+        ("configur", "net.md"),
+        ("vlan*", "net.md"),
+    ],
+)
+def test_misspelt_and_unfinished_words(make_index: Make, query: str, expected: str) -> None:
+    """Words that occur nowhere are tried as beginnings, then one or two edits away."""
+    index = make_index(
+        {"memory/net.md": "The router VLANs were configured.", "memory/green.md": "The greenhouse door code is 4711."}
+    )
+    assert index.paths(query)[0] == expected
+
+
+def test_a_word_that_occurs_is_not_stretched(make_index: Make) -> None:
+    """``deploy`` finds ``deployed`` by its stem and not ``depot`` by its letters."""
+    index = make_index({"memory/a.md": "It was deployed.", "memory/b.md": "The depot employs twelve."})
+    assert index.paths("deploy") == ["a.md"]
+    assert index.paths("walrus") == []
+
+
+def test_expansions_survive_stemming(make_index: Make) -> None:
+    """A stem that would stem further (``greenhous``) is asked by a word that leads to it."""
+    vocabulary = Vocabulary(make_index({"memory/a.md": "greenhouse policies agreed running"}).connection)
+    for word in ("greenhouse", "policies", "agreed", "running"):
+        stem = vocabulary.stem(word)
+        spelling = vocabulary.spelling(stem)
+        assert spelling is not None
+        assert vocabulary.stem(spelling) == stem
+
+
+def test_distance_counts_a_swap_as_one() -> None:
+    """Optimal string alignment, with an early end."""
+    assert distance("vlna", "vlan", 2) == 1
+    assert distance("rooter", "router", 2) == 1
+    assert distance("kitten", "sitting", 3) == 3
+    assert distance("abc", "xyz", 1) == 2
+
+
+def test_titles_headings_and_triggers_find_their_entry(index: Any, note: Any) -> None:
+    """What stands above or beside a text finds it (peer weakness W8)."""
+    index.put(
+        note("memory/a.md", "", chunks=[Chunk("Only on Tuesdays.", 4, 4, triggers=("release window", "deploy"))]),
+        note("memory/b.md", "", chunks=[Chunk("Never before noon.", 2, 3, heading="House > Allergies")]),
+        note("memory/c.md", "Nothing to see.", title="Quarterly planning"),
+        note("memory/people.md", "Ten names."),
+    )
+    assert index.paths("release window")[0] == "a.md"
+    assert index.paths("any allergies?")[0] == "b.md"
+    assert index.paths("quarterly planning")[0] == "c.md"
+    assert index.paths("people.md")[0] == "people.md"
+    assert index.search("deploy")[0][0].triggers == ("release window", "deploy")
+
+
+def test_dates_in_words_find_dated_notes(index: Any, note: Any) -> None:
+    """A day or month in words agrees with the date of a note (peer weakness W9)."""
+    index.put(
+        note("memory/2026-11-28.md", "Met with Jonas.", at=1_795_824_000_000),
+        note("memory/2026-06-02-router.md", "Set it up.", at=1_780_358_400_000),
+        note("memory/plan.md", "Chapter 28 of the November plan."),
+    )
+    assert index.paths("what happened on November 28")[0] == "2026-11-28.md"
+    assert index.paths("June 2026")[0] == "2026-06-02-router.md"
+    assert index.paths("11月28日")[0] == "2026-11-28.md"
+    assert index.paths("the day before yesterday")[0] == "2026-11-28.md"
+
+
+def test_emoji_and_symbols_are_words(make_index: Make) -> None:
+    """One emoji is enough; C++ and C# are not C."""
+    index = make_index(
+        {
+            "memory/a.md": "Launch 🚀 at dawn",
+            "memory/b.md": "C++ linker",
+            "memory/c.md": "C# and ☕",
+            "memory/d.md": "vitamin C",
+        }
+    )
+    assert index.paths("🚀") == ["a.md"]
+    assert index.paths("☕") == ["c.md"]
+    assert index.paths("C++") == ["b.md"]
+    assert index.paths("C#") == ["c.md"]
+
+
+def test_a_question_in_chinese_finds_its_answer(make_index: Make) -> None:
+    """No spaces needed: bigrams of the question are enough, and function words alone find nothing."""
+    index = make_index(
+        {
+            "memory/a.md": "服务器部署在上海机房，端口是8443。",
+            "memory/b.md": "用户喜欢喝龙井茶，不喝咖啡。",
+            "memory/c.md": "周末要去爬山，天气预报说会下雨。",
+        }
+    )
+    assert index.paths("服务器在哪个机房")[0] == "a.md"
+    assert index.paths("用户喜欢喝什么茶")[0] == "b.md"
+    assert index.paths("8443") == ["a.md"]
+    # two characters of which only one is there are not a match once the pair itself is somewhere
+    assert index.paths("爬山") == ["c.md"]
+
+
+def test_capitals_make_a_name_of_a_stop_word(make_index: Make) -> None:
+    """IT and US in capitals are looked for; AND in capitals is an operator out of habit."""
+    index = make_index({"memory/a.md": "The IT department moved.", "memory/b.md": "Bread and butter."})
+    assert index.paths("IT")[0] == "a.md"
+    assert index.paths("AND") == []
+    assert index.paths('"bread and butter"') == ["b.md"]
