@@ -19,7 +19,7 @@ from memory_sqlite import errors
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.memory import Memory
-from memory_sqlite.model import ImportReport, IndexReport, Page, Passage, RecallBlock, Receipt
+from memory_sqlite.model import ForgetReport, ImportReport, IndexReport, Page, Passage, RecallBlock, Receipt
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,6 +86,10 @@ class AsyncMemory:
     async def index(self, **options: Any) -> IndexReport:
         """As ``Memory.index``."""
         return await self._run(self._memory.index, **options)
+
+    async def forget(self, **options: Any) -> ForgetReport:
+        """As ``Memory.forget``. Cancelling does not undo it: what was begun is finished, now or by the next open."""
+        return await self._run(self._memory.forget, **options)
 
     async def search(self, query: str, **options: Any) -> Page:
         """As ``Memory.search``."""

@@ -76,7 +76,9 @@ WORKER_KILL_GRACE_S: Final = 0.25
 WORKER_START_S: Final = 30.0
 """A worker that has not reported by then never will; on a quiet machine it takes 0.2 s."""
 WORKER_START_FAILURES_MAX: Final = 3
-"""Failed starts in a row after which a pool says that workers are not available here."""
+"""Failed starts in a row after which a pool says that workers are not available here,"""
+WORKER_START_RETRY_S: Final = 60.0
+"""and how long it says so before it tries once more."""
 WORKER_IDLE_S: Final = 30 * 60.0
 """After so long without a request a worker closes a generation, and the last worker of a pool ends."""
 WORKER_SPARE_IDLE_S: Final = 60.0

@@ -23,6 +23,7 @@ from memory_sqlite.config import Settings
 from memory_sqlite.model import (
     SOURCES,
     ChatType,
+    ForgetReport,
     ImportReport,
     IndexReport,
     Layer,
@@ -75,7 +76,12 @@ class Memory:
         clock = clock or Clock()
         if not chosen.enabled:
             return cls(None, chosen, clock)
-        return cls(opening.open_agent(chosen, clock, read_only=read_only), chosen, clock)
+        opened = opening.open_agent(chosen, clock, read_only=read_only)
+        if opened.has_unfinished_forgetting():
+            from memory_sqlite.forgetting import run as forgetting
+
+            forgetting.resume_quietly(opened, chosen, clock)
+        return cls(opened, chosen, clock)
 
     @property
     def settings(self) -> Settings:
@@ -140,9 +146,7 @@ class Memory:
         chosen = arguments.check_paths(paths)
         said = SessionInfo(session or "", chat_type, kind, sender_is_owner)
         with self._lock:
-            return transcripts.import_files(
-                opened, chosen, said, format, self._settings, self._clock, progress
-            )
+            return transcripts.import_files(opened, chosen, said, format, self._settings, self._clock, progress)
 
     def import_layered(
         self, path: PathLike, *, agent: str | None = None, progress: Progress | None = None
@@ -170,6 +174,37 @@ class Memory:
         with self._lock:
             return freshness.index(opened, self._settings, self._clock, full=full, progress=progress)
 
+    def forget(
+        self,
+        *,
+        sessions: Sequence[str] = (),
+        participants: Sequence[str] = (),
+        hook_sources: Sequence[str] = (),
+        records: Sequence[str] = (),
+        references: Sequence[str] = (),
+        since: str | float | None = None,
+        until: str | float | None = None,
+        notes: bool = False,
+        keep_turns: bool = False,
+        dry_run: bool = False,
+    ) -> ForgetReport:
+        """Forget what is named, for ever: in the store, every generation, optionally the notes, and the files' bytes.
+
+        Names are exact: session keys or tokens, senders, record ids, references of hits (also lines of a note or
+        transcript). ``since`` and ``until`` narrow sessions, participants and hook sources; alone they take all
+        that was said between them. Turns go whole; a fact takes the turns that said it unless ``keep_turns``. ``notes`` takes
+        blocks that repeat the text out of the notes. Raises ``InvalidArgument`` and the store's errors.
+        """
+        from memory_sqlite.forgetting import run, selection
+
+        if (opened := self._enter()) is None:
+            return ForgetReport("disabled", dry_run)
+        asked = selection.check(
+            sessions, participants, hook_sources, records, references, since, until, notes, keep_turns
+        )
+        with self._lock:
+            return run.forget(opened, asked, self._settings, self._clock, dry_run=dry_run)
+
     # --- reading -------------------------------------------------------------------------------------------------
 
     def search(
@@ -189,7 +224,8 @@ class Memory:
     ) -> Page:
         """Find what was meant, best first. ``session=None`` is the operator; a session sees what its audience may.
 
-        ``since`` (included) and ``until`` (not) bound event time, as ISO-8601 or epoch; ``min_score`` is a floor for every hit.
+        ``since`` (included) and ``until`` (not) bound event time, as ISO-8601 or epoch; ``min_score`` is a floor for
+        every hit.
         Raises ``InvalidArgument``, ``IndexUnavailable``.
         """
         if (opened := self._enter()) is None:

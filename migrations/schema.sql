@@ -138,11 +138,12 @@ CREATE TABLE tombstones (
   UNIQUE (kind, subject, since_at, until_at)
 ) STRICT;
 
--- Forgetting that is under way: what is still to be deleted here, then the generations and the bytes. A crash leaves it
--- to the next open. No row means: nothing is left to do.
+-- Forgetting that is under way: what is still to be deleted here, then notes, generations and bytes. A crash leaves it to
+-- the next open. notes are paths, hashes and line numbers. No row means: nothing is left to do.
 CREATE TABLE forgettings (
   id    INTEGER PRIMARY KEY,
   stage TEXT    NOT NULL CHECK (stage IN ('rows', 'index', 'bytes')),
+  notes TEXT    NOT NULL CHECK (json_valid(notes)),
   at    INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE forgetting_targets (

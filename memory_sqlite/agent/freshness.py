@@ -89,7 +89,12 @@ def _freshen_notes(opened: Opened, clock: Clock, budget_s: float) -> Freshness:
     work = notes.plan(index, opened.workspace, opened.settings.extra_paths)
     report = None
     if not work.is_empty:
-        report = notes.carry_out(index, work, deadline=lambda: clock.monotonic() - now > budget_s)
+        report = notes.carry_out(
+            index,
+            work,
+            deadline=lambda: clock.monotonic() - now > budget_s,
+            forgotten=opened.is_forgotten_note,
+        )
     opened.looked_at = clock.monotonic()
     opened.problems = _unseen(work, report)
     if report is not None and not report.finished:
@@ -145,5 +150,5 @@ def _fill(opened: Opened, connection: apsw.Connection, report: NotesReport, prog
         report.problems.append(SourceProblem(str(opened.workspace), "the workspace is not there"))
         return
     work = notes.plan(connection, opened.workspace, opened.settings.extra_paths)
-    done = notes.carry_out(connection, work, progress=progress)
+    done = notes.carry_out(connection, work, progress=progress, forgotten=opened.is_forgotten_note)
     report.__dict__.update(done.__dict__)

@@ -14,6 +14,7 @@ from memory_sqlite.config import Settings
 from memory_sqlite.indexing import notes as notes_index
 from memory_sqlite.indexing.keeper import IndexKeeper
 from memory_sqlite.storage import store as stores
+from memory_sqlite.storage import tombstones
 from memory_sqlite.storage.store import Store
 from memory_sqlite.values import dataclass, field
 
@@ -33,7 +34,19 @@ class Opened:
     def fill_notes(self, index: apsw.Connection) -> None:
         """Put the workspace's notes into a new generation; without a reachable workspace there are none."""
         if self.workspace is not None and self.workspace.is_dir():
-            notes_index.carry_out(index, notes_index.plan(index, self.workspace, self.settings.extra_paths))
+            work = notes_index.plan(index, self.workspace, self.settings.extra_paths)
+            notes_index.carry_out(index, work, forgotten=self.is_forgotten_note)
+
+    def is_forgotten_note(self, path: str, digest: str) -> bool:
+        """Whether this version of a note (SHA-256 of its bytes) is one that something was forgotten from."""
+        subject = tombstones.subject(self.store.key, "note", path, digest)
+        return bool(tombstones.bounds(self.store.connection, "note", subject))
+
+    def has_unfinished_forgetting(self) -> bool:
+        """Whether somebody began to forget something and did not come to the end; never for a reader, who cannot."""
+        if self.store.read_only:
+            return False
+        return bool(self.store.connection.execute("SELECT EXISTS (SELECT 1 FROM forgettings)").get)
 
     def close(self) -> None:
         """Close generation and store; a read that is under way ends on its own connections."""

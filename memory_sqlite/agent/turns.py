@@ -112,6 +112,9 @@ def apply_quietly(opened: Opened) -> str | None:
 
 
 def _receipt(prepared: Prepared, stored: Remembered, warning: str | None) -> Receipt:
+    warnings = [warning] if warning else []
+    if stored.forgotten:
+        warnings.append(f"{stored.forgotten} turns were forgotten before and not stored")
     return Receipt(
         "stored" if stored.new_turns else "duplicate",
         prepared.info.key,
@@ -124,5 +127,5 @@ def _receipt(prepared: Prepared, stored: Remembered, warning: str | None) -> Rec
         redactions=sum(message.redactions for message in prepared.messages),
         shortened=sum(message.cut_from_bytes is not None for message in prepared.messages),
         searchable=warning is None,
-        warnings=(warning,) if warning else (),
+        warnings=tuple(warnings),
     )

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "search": ("search", "Find notes, facts and messages."),
     "get": ("get", "Read a note, a record or a stretch of a transcript."),
     "recall": ("recall", "Show the block a host would put before a prompt."),
+    "forget": ("forget", "Forget sessions, people, records or stretches of time, for ever."),
     "status": ("status", "Say what this memory holds and how it is."),
     "sessions": ("sessions", "List the sessions this memory knows."),
     "config": ("config", "Show every setting, its value and where it comes from."),

@@ -33,6 +33,8 @@ def imported(output: Output, report: ImportReport) -> None:
         f" ({report.turns_known} already known,"
         f" {counted(report.messages, 'message')}, {counted(report.facts, 'fact')})."
     )
+    if report.forgotten:
+        output.note(f"{counted(report.forgotten, 'turn')} left out, for they were forgotten.")
     if report.unchanged:
         output.note(f"{counted(report.unchanged, 'file')} unchanged since the last import.")
     if report.shortened:

@@ -64,6 +64,7 @@ class _Resolver:
         self._asked = asked
         self._low = asked.since if asked.since is not None else tombstones.FIRST
         self._high = asked.until - 1 if asked.until is not None else now
+        self._now = now
         self._chosen = Chosen()
 
     def run(self) -> Chosen:
@@ -80,7 +81,7 @@ class _Resolver:
         if self._asked.is_bounded and not self._asked.names_anybody:
             self._stretch()
         for session_id in self._chosen.sessions:
-            self._everything_of(session_id)
+            self._turns("t.session_id = ?1", (session_id,))
         return self._chosen
 
     # --- who spoke ---------------------------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ class _Resolver:
     def _hook_source(self, name: str) -> None:
         """Sessions whose key is ``hook:<source>`` or ``hook:<source>:…``, also behind ``agent:<id>:``."""
         found = False
-        for (session_id, key) in all_rows(self._connection, "SELECT id, key FROM sessions"):
+        for session_id, key in all_rows(self._connection, "SELECT id, key FROM sessions"):
             parts = str(key).split(":")
             rest = parts[2:] if parts[0] == "agent" else parts
             if rest[:2] == ["hook", name]:
@@ -156,11 +157,6 @@ class _Resolver:
             f"SELECT r.id FROM records r WHERE r.turn_id IS NULL AND r.event_at BETWEEN ?1 AND ?2 AND {where}",
             (self._low, self._high, *bindings),
         )
-        self._chosen.records |= {int(row_id) for (row_id,) in rows}
-
-    def _everything_of(self, session_id: int) -> None:
-        self._turns("t.session_id = ?1", (session_id,))
-        rows = all_rows(self._connection, "SELECT id FROM records WHERE session_id = ?", (session_id,))
         self._chosen.records |= {int(row_id) for (row_id,) in rows}
 
     def _keep(self, kind: Kind, named: str) -> None:
@@ -227,7 +223,7 @@ class _Resolver:
             self._chosen.unresolved.append(named)
             return
         if first is None or last is None:
-            self._chosen.tombstones.append(("session", row.token, tombstones.FIRST, self._high))
+            self._chosen.tombstones.append(("session", row.token, tombstones.FIRST, self._now))
             self._chosen.sessions[row.id] = row
             return
         rows = all_rows(

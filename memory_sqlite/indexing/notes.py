@@ -20,7 +20,9 @@ from memory_sqlite.storage.connection import writing
 from memory_sqlite.values import dataclass, field
 
 Progress = Callable[[str, int, int | None], None]
+Forgotten = Callable[[str, str], bool]
 
+_FORGOTTEN: Final = "is a version of the note that was forgotten; it is not searched"
 _BATCH: Final = 200
 """Notes a transaction; larger batches hold the index's write lock for most of a second."""
 _UNTRUSTED_NS: Final = 50_000_000
@@ -80,8 +82,13 @@ def carry_out(
     *,
     deadline: Callable[[], bool] | None = None,
     progress: Progress | None = None,
+    forgotten: Forgotten | None = None,
 ) -> NotesReport:
-    """Read, chunk and file what the plan names; ``deadline`` is asked between notes and ends the pass early."""
+    """Read, chunk and file what the plan names; ``deadline`` is asked between notes and ends the pass early.
+
+    ``forgotten`` says of a path and hash whether that version of the note was forgotten; it is asked within the
+    transaction that would file it, so that what is forgotten while notes are read does not come back.
+    """
     report = NotesReport(unchanged=work.unchanged, problems=list(work.discovery.problems))
     known = rows.document_states(index, "note")
     batch: list[Document] = []
@@ -93,11 +100,11 @@ def carry_out(
         if document is not None:
             batch.append(document)
         if len(batch) >= _BATCH:
-            _file(index, batch, known, report)
+            _file(index, batch, known, report, forgotten)
             batch = []
         if progress is not None:
             progress("notes", done, len(work.to_read))
-    _file(index, batch, known, report)
+    _file(index, batch, known, report, forgotten)
     if work.to_remove:
         with writing(index):
             for path in work.to_remove:
@@ -124,12 +131,17 @@ def _file(
     batch: list[Document],
     known: dict[str, tuple[str, int | None, int | None, int | None, int | None]],
     report: NotesReport,
+    forgotten: Forgotten | None,
 ) -> None:
     if not batch:
         return
     now = time.time_ns()
     with writing(index):
         for document in batch:
+            if forgotten is not None and forgotten(document.key, document.hash):
+                report.removed += int(rows.delete_document(index, "note", document.key))
+                report.problems.append(SourceProblem(document.path, _FORGOTTEN))
+                continue
             state = known.get(document.key)
             fresh = document.mtime_ns is not None and now - document.mtime_ns < _UNTRUSTED_NS
             if state is not None and state[0] == document.hash:

@@ -8,32 +8,23 @@ replaced whole or not at all.
 from __future__ import annotations
 
 import json
-from array import array
-from bisect import bisect_left
-from collections.abc import Iterable
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
 import apsw
 
 from memory_sqlite.generations.layout import filter_tokens
-from memory_sqlite.limits import CONTEXT_MESSAGES
+from memory_sqlite.indexing.contexts import refresh_contexts as refresh_contexts
+from memory_sqlite.indexing.lexical import body_tokens, heading_tokens, joined_tokens
 from memory_sqlite.model import Chunk, Document
 from memory_sqlite.search.sentences import message_flags, split_questions
-from memory_sqlite.search.tokens import tokenise
 from memory_sqlite.text.units import valid_unicode
 
 COMMON_SHARE: Final = 0.1
 """A term in more than this share of the rows is a common term (its document count is not free to ask for)."""
 
-_CACHED_CHARS: Final = 4_000
-
 _INSERT_LEXICAL: Final = (
     "INSERT INTO lexical (rowid, body, question, heading, path, trigger, filter) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_INSERT_CONTEXT: Final = (
-    "INSERT INTO lexical_context (rowid, body, before, after, far, filter) VALUES (?, ?, ?, ?, ?, ?)"
 )
 _INSERT_CHUNK: Final = """INSERT INTO chunks
     (document_id, ordinal, start_line, end_line, text, heading, triggers, importance, projects, supersedes,
@@ -43,45 +34,6 @@ _INSERT_DOCUMENT: Final = """INSERT INTO documents
     (id, kind, key, source, path, hash, at, layer, title, session_id, owner_private, origin, role, speaker,
      record_kind, position, details, size, mtime_ns, inode, device)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
-
-
-@lru_cache(maxsize=8192)
-def _cached_tokens(text: str) -> tuple[str, int]:
-    tokens = tokenise(text)
-    return " ".join(tokens), len(tokens)
-
-
-def _tokens(text: str) -> tuple[str, int]:
-    """Joined tokens and their number. Short texts are remembered: overlapping chunks and windows repeat them."""
-    if not text:
-        return "", 0
-    if len(text) <= _CACHED_CHARS:
-        return _cached_tokens(text)
-    tokens = tokenise(text)
-    return " ".join(tokens), len(tokens)
-
-
-def _body(text: str) -> tuple[str, int, bytes]:
-    """Tokens of a text with the token number at which each line begins (empty for a single line)."""
-    if "\n" not in text:
-        joined, count = _tokens(text)
-        return joined, count, b""
-    starts = array("I")
-    parts: list[str] = []
-    total = 0
-    for line in text.split("\n"):
-        starts.append(total)
-        joined, count = _tokens(line)
-        if count:
-            parts.append(joined)
-            total += count
-    return " ".join(parts), total, starts.tobytes()
-
-
-def _heading(title: str, heading: str) -> str:
-    if not title or heading.startswith(title):
-        return _tokens(heading)[0]
-    return _tokens(f"{title}\n{heading}")[0]
 
 
 def put_document(connection: apsw.Connection, document: Document) -> int:
@@ -126,9 +78,9 @@ def _put_chunk(connection: apsw.Connection, document: Document, document_id: int
     asked = ""
     if document.kind == "message":
         told, asked = split_questions(text)
-        body, count, starts = *_tokens(told), b""
+        body, count, starts = *joined_tokens(told), b""
     else:
-        body, count, starts = _body(text)
+        body, count, starts = body_tokens(text)
     chunk_id = _one(
         connection,
         _INSERT_CHUNK,
@@ -154,10 +106,10 @@ def _put_chunk(connection: apsw.Connection, document: Document, document_id: int
         (
             chunk_id,
             body,
-            _tokens(asked)[0],
-            _heading(document.title, chunk.heading),
-            "" if document.kind == "message" else _tokens(document.path)[0],
-            _tokens("\n".join(chunk.triggers))[0] if chunk.triggers else "",
+            joined_tokens(asked)[0],
+            heading_tokens(document.title, chunk.heading),
+            "" if document.kind == "message" else joined_tokens(document.path)[0],
+            joined_tokens("\n".join(chunk.triggers))[0] if chunk.triggers else "",
             filter_tokens(
                 kind=document.kind,
                 source=document.source,
@@ -203,75 +155,6 @@ def _count(connection: apsw.Connection, name: str, rows: int, tokens: int) -> No
     )
 
 
-def refresh_contexts(connection: apsw.Connection, session_id: int, positions: Iterable[int]) -> None:
-    """Rewrite the context rows of these positions of a session and of their neighbours on each side.
-
-    Call it after messages were put or deleted; texts come from the index. Neighbours are the nearest messages that are
-    indexed: tool output between two of them does not part them.
-    """
-    changed = sorted(set(positions))
-    if not changed:
-        return
-    owners: list[tuple[int, int, str, str | None, int]] = []
-    texts: list[str] = []
-    rows: list[Any] = connection.execute(
-        """SELECT d.id, d.position, d.source, d.layer, d.owner_private, c.text FROM documents AS d
-        JOIN chunks AS c ON c.document_id = d.id
-        WHERE d.session_id = ? AND d.position BETWEEN ? AND ? AND d.kind = 'message' ORDER BY d.position, c.ordinal""",
-        (session_id, *_reach(connection, session_id, changed[0], changed[-1])),
-    ).fetchall()
-    for document_id, position, source, layer, private, text in rows:
-        if owners and owners[-1][0] == document_id:
-            texts[-1] += "\n" + text
-        else:
-            owners.append((document_id, position, source, layer, private))
-            texts.append(text)
-    known = [owner[1] for owner in owners]
-    for place in sorted(_touched(known, changed)):
-        document_id, _, source, layer, private = owners[place]
-        connection.execute("DELETE FROM lexical_context WHERE rowid = ?", (document_id,))
-        steps = range(2, CONTEXT_MESSAGES + 1)
-        far = [other for step in steps for other in (place - step, place + step)]
-        connection.execute(
-            _INSERT_CONTEXT,
-            (
-                document_id,
-                *(_joined(texts, places) for places in ([place], [place - 1], [place + 1], far)),
-                filter_tokens(
-                    kind="message", source=source, layer=layer, session_id=session_id, owner_private=bool(private)
-                ),
-            ),
-        )
-
-
-def _reach(connection: apsw.Connection, session_id: int, first: int, last: int) -> tuple[int, int]:
-    """Positions between which all texts lie that the windows around ``first`` to ``last`` are made of."""
-    reach = 2 * CONTEXT_MESSAGES
-    before: list[Any] = connection.execute(
-        "SELECT position FROM documents WHERE session_id = ? AND position < ? ORDER BY position DESC LIMIT ?",
-        (session_id, first, reach),
-    ).fetchall()
-    after: list[Any] = connection.execute(
-        "SELECT position FROM documents WHERE session_id = ? AND position > ? ORDER BY position LIMIT ?",
-        (session_id, last, reach),
-    ).fetchall()
-    return (before[-1][0] if before else first), (after[-1][0] if after else last)
-
-
-def _touched(known: list[int], changed: Iterable[int]) -> set[int]:
-    """Indexes into ``known`` of what lies within a window of a changed position, which may itself be gone."""
-    touched: set[int] = set()
-    for position in changed:
-        place = bisect_left(known, position)
-        present = place < len(known) and known[place] == position
-        touched.update(range(place - CONTEXT_MESSAGES, place + CONTEXT_MESSAGES + present))
-    return {place for place in touched if 0 <= place < len(known)}
-
-
-def _joined(texts: list[str], places: Iterable[int]) -> str:
-    return " ".join(_tokens(texts[place])[0] for place in places if 0 <= place < len(texts))
-
-
 def document_states(
     connection: apsw.Connection, kind: str
 ) -> dict[str, tuple[str, int | None, int | None, int | None, int | None]]:
@@ -307,11 +190,11 @@ def set_session_audience(connection: apsw.Connection, session_id: int, owner_pri
             _INSERT_LEXICAL,
             (
                 chunk_id,
-                _body(told)[0],
-                _tokens(asked)[0],
-                _heading(title, heading),
-                "" if kind == "message" else _tokens(path)[0],
-                _tokens("\n".join(json.loads(triggers)))[0],
+                body_tokens(told)[0],
+                joined_tokens(asked)[0],
+                heading_tokens(title, heading),
+                "" if kind == "message" else joined_tokens(path)[0],
+                joined_tokens("\n".join(json.loads(triggers)))[0],
                 filter_tokens(
                     kind=kind,
                     source=source,

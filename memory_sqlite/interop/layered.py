@@ -59,6 +59,7 @@ class _Tally:
     redactions: int = 0
     refused: int = 0
     ignored: int = 0
+    forgotten: int = 0
     problems: list[SourceProblem] = field(default_factory=list)
 
     def problem(self, path: str, reason: str, line: int | None = None) -> None:
@@ -81,6 +82,7 @@ class _Tally:
             redactions=self.redactions,
             refused=self.refused,
             ignored=self.ignored,
+            forgotten=self.forgotten,
             seconds=seconds,
             problems=tuple(self.problems),
         )
@@ -201,8 +203,9 @@ class _Import:
             return
         if kept.problem is not None:
             tally.problem(item.path, kept.problem, item.line)
-        if kept.outcome == "left":
-            tally.ignored += 1
+        if kept.outcome in ("left", "forgotten"):
+            tally.ignored += kept.outcome == "left"
+            tally.forgotten += kept.outcome == "forgotten"
             return
         tally.sessions.add(item.session)
         tally.messages += kept.messages

@@ -43,7 +43,7 @@ class Kept:
     """What became of one item. ``problem`` is reported, also when the item was kept."""
 
     outcome: str
-    """``stored``, ``known`` or ``left`` (not wanted here)."""
+    """``stored``, ``known``, ``left`` (not wanted here) or ``forgotten``."""
     messages: int = 0
     redactions: int = 0
     shortened: int = 0
@@ -68,8 +68,10 @@ def store_turn(store: Store, turn: LayeredTurn, settings: Settings, now: int) ->
     at = turn.at if turn.at is not None else _day_begins(turn.path, now)
     messages = list(_messages(turn, at, settings))
     guard = _guard(store, turn.session, now)
-    if not messages or guard.refuses_session() or guard.refuses(messages):
+    if not messages:
         return Kept("left")
+    if guard.refuses_session() or guard.refuses(messages):
+        return Kept("forgotten")
     session = ensure_session(store, turn.session, at, now)
     accepted = turns.accept(
         store.connection,
@@ -116,9 +118,9 @@ def store_record(store: Store, record: LayeredRecord, settings: Settings, now: i
     at = record.at if record.at is not None else _day_begins(record.path, now)
     guard = _guard(store, record.session, now)
     if guard.refuses_session() or guard.refuses_moment(at, record.sender):
-        return Kept("left")
+        return Kept("forgotten")
     if tombstones.bounds(connection, "record", record.id):
-        return Kept("left")
+        return Kept("forgotten")
     session = ensure_session(store, record.session, at, now)
     if session.is_internal:
         return Kept("left")  # the host's own sessions have no L1 to L3 here

@@ -57,6 +57,7 @@ class _Tally:
     redactions: int = 0
     refused: int = 0
     ignored: int = 0
+    forgotten: int = 0
     problems: list[SourceProblem] = field(default_factory=list)
 
     def problem(self, path: Path, reason: str, line: int | None = None) -> None:
@@ -79,6 +80,7 @@ class _Tally:
             redactions=self.redactions,
             refused=self.refused,
             ignored=self.ignored,
+            forgotten=self.forgotten,
             unchanged=self.unchanged,
             seconds=seconds,
             problems=tuple(self.problems),
@@ -282,6 +284,7 @@ class _Batch:
         tally.sessions.add(info.key)
         tally.turns_stored += stored.new_turns
         tally.turns_known += stored.known_turns
+        tally.forgotten += stored.forgotten
         tally.messages += stored.messages
         tally.episodes += len(stored.episodes)
         tally.facts += len(stored.facts)

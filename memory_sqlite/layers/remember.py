@@ -48,7 +48,8 @@ def remember_turns(
 ) -> Remembered:
     """Store the turns in ``messages`` (normalised, bounded, in order) with their layers, each turn once for ever.
 
-    What was forgotten is left out. Raises the store's errors and ``SessionConflict``; after any of them nothing of the call is stored.
+    What was forgotten is left out. Raises the store's errors and ``SessionConflict``; after any of them nothing of the
+    call is stored.
     """
     result = Remembered(info.key)
     with store.transaction() as connection:

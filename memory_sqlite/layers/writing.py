@@ -118,8 +118,9 @@ class _Writer:
     def _rest_on(self, row_id: int, turn_ids: Sequence[int]) -> None:
         """Note which further turns a record rests on: forgetting one of them must find it."""
         self.connection.executemany(
-            "INSERT OR IGNORE INTO record_sources (record_id, turn_id) VALUES (?, ?)",
-            [(row_id, turn_id) for turn_id in turn_ids if turn_id != self.turn.turn_id],
+            "INSERT OR IGNORE INTO record_sources (record_id, turn_id)"
+            " SELECT id, ?2 FROM records WHERE id = ?1 AND turn_id IS NOT ?2",  # its own turn it names itself
+            [(row_id, turn_id) for turn_id in turn_ids],
         )
 
     def _last_turns(self, count: int) -> dict[int, list[str]]:

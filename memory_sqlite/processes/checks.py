@@ -1,4 +1,4 @@
-"""Checked reading of JSON values: each function gives the value in its type or raises ``WireError`` with a field's name.
+"""Checked reading of JSON values: each function gives the value in its type or raises ``WireError`` naming the field.
 
 Written out instead of a schema library, because a worker starts in 0.2 s and answers in 0.1 ms. Called by the codecs.
 """

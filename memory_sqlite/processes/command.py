@@ -64,7 +64,7 @@ def _holds(place: str) -> bool:
 
 def _is_default(place: str) -> bool:
     return Path(place).name in _SITE and (
-        place.startswith((sys.prefix, sys.base_prefix)) or not sys.flags.no_user_site and _is_of_user(place)
+        place.startswith((sys.prefix, sys.base_prefix)) or (not sys.flags.no_user_site and _is_of_user(place))
     )
 
 

@@ -20,8 +20,8 @@ _OUTCOMES: Final = ("ok", "gone", "large", "error", "defect")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked. ``deadline_s`` is what was left when the request was made, ``None`` for no deadline; the parent, who
-    knows how long it waited for a worker, cancels it earlier."""
+    """What is asked. ``deadline_s`` is what was left when it was made, ``None`` for no deadline; the parent, who knows
+    how long it waited for a worker, cancels it earlier."""
 
     id: int
     kind: str
@@ -41,8 +41,9 @@ class Cancel:
 class Reply:
     """What became of a request.
 
-    ``ok`` with an answer; ``gone``: the generation is not there (any more), ask which is current; ``large``: the
-    answer does not fit into a frame; ``error``: a typed error as ``{"code", "message"}``; ``defect``: anything else, by the exception's name alone.
+    ``ok`` with an answer; ``gone``: the generation is not there (any more), ask which is current; ``large``: the answer
+    does not fit into a frame; ``error``: a typed error as ``{"code", "message"}``; ``defect``: anything else, by the
+    exception's name alone.
     """
 
     id: int

@@ -25,6 +25,7 @@ class FairQueue:
         """Charge for it and put it into the queue. Raises ``Overloaded``."""
         if self.charged >= self._at_most or self.charged_bytes + pending.size > self._at_most_bytes:
             raise errors.Overloaded(f"{self.charged} requests are waiting for workers")
+        pending.charged = True
         self.charged += 1
         self.charged_bytes += pending.size
         self._by_owner.setdefault(pending.owner, deque()).append(pending)

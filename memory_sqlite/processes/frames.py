@@ -1,7 +1,7 @@
 """Frames: how a message travels over a pipe, whole or not at all.
 
-A frame is four bytes of length (big-endian, of what follows), four bytes of header length, the header as one JSON object
-in UTF-8, and then bytes that are nobody's text: vectors, files. No pickle: a frame can carry data and nothing else.
+A frame is four bytes of length (big-endian, of what follows), four bytes of header length, the header as one JSON
+object in UTF-8, and then bytes as they are: vectors, files. No pickle: a frame can carry data and nothing else.
 Lives here: bytes. Not here: what a header may say (``envelopes``). Called by both sides.
 """
 
@@ -24,8 +24,8 @@ class WireError(ValueError):
     """What arrived is not what was agreed. Names positions and fields, never their content."""
 
 
-class FrameTooLarge(WireError):
-    """A message is larger than one frame may be; it was not sent."""
+class FrameTooLarge(ValueError):
+    """A message is larger than one frame may be; it was not sent, and nobody was disturbed."""
 
 
 @dataclass(frozen=True, slots=True)

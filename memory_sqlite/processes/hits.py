@@ -1,7 +1,7 @@
 """Search requests and their hits as JSON, and back.
 
-Both directions stand side by side in one table each, so that neither can forget a field; a test holds the tables against
-the types. Called by ``retrieval`` (parent) and ``workers.retrieval``.
+Each type has one table for both directions, so that neither can forget a field; a test holds the tables against the
+types. Called by ``retrieval`` (parent) and ``workers.retrieval``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The generations a worker has open. The open connection is the hold: as long as it is open the file is not retired.
 
-A connection is kept between requests with its caches and closed when the worker is told to let go, when another file has
-taken the path's place, when a newer generation of the same agent is asked for, when it was not used for long, or when
-too many are open. Opened read-only and never otherwise. Called by ``workers.retrieval``.
+A connection is kept between requests with its caches and closed when the worker is told to let go, when another file
+has taken the path's place, when a newer generation of the same agent is asked for, when it was not used for long, or
+when too many are open. Opened read-only and never otherwise. Called by ``workers.retrieval``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 from memory_sqlite import errors
 from memory_sqlite.limits import ABORT_POLL_S
@@ -17,8 +17,9 @@ from memory_sqlite.processes.envelopes import Reply
 from memory_sqlite.processes.frames import FrameTooLarge
 from memory_sqlite.processes.gone import Gone
 
-T = TypeVar("T")
 State = Literal["queued", "running", "done"]
+Check = Callable[[dict[str, Any], bytes], Any]
+"""Makes the answer of what a worker replied; raises ``WireError`` for anything that was not agreed."""
 
 CANCELLED: Final = "the caller cancelled the request"
 LATE: Final = "the deadline passed before the request was answered"
@@ -41,7 +42,7 @@ class Pending:
         owner: str,
         place: str | None,
         deadline: float | None,
-        check: Callable[[Reply], Any],
+        check: Check,
     ) -> None:
         self.number = number
         self.kind = kind

@@ -1,9 +1,9 @@
 """The pool: which worker gets which request, when one is started, stopped, killed or sent away.
 
-One lock guards everything; nothing slow happens under it. Four kinds of threads meet here: callers, who submit and wait;
-one reading thread for each worker, which takes its answer and hands it the next request; and one supervisor, which alone
-starts workers and acts when a time has come (deadline, grace, idleness). Not here: pipes (``child``), the queue
-(``fair``), what is asked (``retrieval``, ``preparation``).
+One lock guards everything; nothing slow happens under it. Three kinds of threads meet here: callers, who submit and
+wait; one reading thread for each worker, which takes its answer and hands it the next request; and one supervisor,
+which alone starts workers and acts when a time has come (deadline, grace, idleness). Not here: pipes (``child``), the
+queue (``fair``), accounts (``slots``), what is asked (``retrieval``, ``preparation``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from memory_sqlite import errors, limits
 from memory_sqlite.processes import envelopes, frames
@@ -22,40 +20,11 @@ from memory_sqlite.processes.command import Command, worker_command
 from memory_sqlite.processes.envelopes import Reply, Request
 from memory_sqlite.processes.fair import FairQueue
 from memory_sqlite.processes.frames import WireError
-from memory_sqlite.processes.pending import CANCELLED, LATE, Pending
-from memory_sqlite.values import dataclass, field
+from memory_sqlite.processes.pending import LATE, Check, Pending, outcome
+from memory_sqlite.processes.slots import NEVER, Bounds, Slot, idle_slot, next_time, retirements
 
 CLOSED: Final = "the pool was closed"
-_NEVER: Final = float("inf")
 _Over = tuple[Pending, BaseException]
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The bounds of a pool; ``limits`` has them with their reasons, tests have others."""
-
-    workers: int = min(limits.WORKERS_MAX, os.cpu_count() or 1)
-    pending: int = limits.POOL_PENDING_MAX
-    pending_bytes: int = limits.POOL_PENDING_BYTES_MAX
-    grace_s: float = limits.WORKER_KILL_GRACE_S
-    start_s: float = limits.WORKER_START_S
-    idle_s: float = limits.WORKER_IDLE_S
-    spare_idle_s: float = limits.WORKER_SPARE_IDLE_S
-
-
-@dataclass
-class _Slot:
-    """One worker, from the decision to start it until its process was waited for."""
-
-    state: Literal["starting", "idle", "busy", "ending"] = "starting"
-    child: Child | None = None
-    job: Pending | None = None
-    place: str | None = None
-    """What its last request was about: it has that open."""
-    pinned: deque[Pending] = field(default_factory=deque)
-    """Requests for this worker alone; they come before all others."""
-    since: float = 0.0
-    kill_at: float = _NEVER
 
 
 class Pool:
@@ -74,10 +43,11 @@ class Pool:
         self._wake_at = 0.0
         self._supervisor: threading.Thread | None = None
         self._queue = FairQueue(self._bounds.pending, self._bounds.pending_bytes)
-        self._slots: list[_Slot] = []
+        self._slots: list[Slot] = []
         self._number = 0
         self._warm = False
         self._failed_starts = 0
+        self._failed_at = 0.0
         self._lost = 0
         self._closed = False
         self._owner = os.getpid()
@@ -88,27 +58,28 @@ class Pool:
     def available(self) -> bool:
         """Whether workers can be had here; if not, the caller does the work in its own process.
 
-        Not where ``sys.executable`` is no Python, where workers did not start several times, or in a forked copy of the
-        process that made the pool.
+        Not where ``sys.executable`` is no Python, for a while after workers did not start several times in a row, and
+        not in a forked copy of the process that made the pool.
         """
+        if self._command is None or os.getpid() != self._owner:
+            return False
         return (
-            self._command is not None
-            and self._failed_starts < limits.WORKER_START_FAILURES_MAX
-            and os.getpid() == self._owner
+            self._failed_starts < limits.WORKER_START_FAILURES_MAX
+            or time.monotonic() > self._failed_at + limits.WORKER_START_RETRY_S
         )
 
     def warm(self, wait_s: float = 0.0) -> bool:
         """Start a worker if there is none; whether one is ready after at most ``wait_s`` seconds."""
         until = time.monotonic() + wait_s
         with self._lock:
-            if self._closed or not self.available:
-                return False
-            if not self._slots:
-                self._warm = True
-                self._call_supervisor()
             while not any(slot.state in ("idle", "busy") for slot in self._slots):
+                if self._closed or not self.available:
+                    return False
+                if not self._slots:
+                    self._warm = True
+                    self._call_supervisor()
                 left = until - time.monotonic()
-                if left <= 0 or self._closed or not self.available:
+                if left <= 0:
                     return False
                 self._changed.wait(left)
             return True
@@ -117,7 +88,7 @@ class Pool:
         self,
         kind: str,
         body: dict[str, Any],
-        check: Callable[[dict[str, Any], bytes], Any],
+        check: Check,
         *,
         blob: bytes = b"",
         owner: str = "",
@@ -153,7 +124,7 @@ class Pool:
             if not self.available:
                 raise errors.WorkerLost("no worker process can be had here")
             self._queue.admit(pending)
-            slot = self._idle_slot(place)
+            slot = idle_slot(self._slots, place)
             if slot is not None:
                 self._hand_out(slot)
             elif len(self._slots) < self._bounds.workers:
@@ -162,7 +133,7 @@ class Pool:
                 self._call_supervisor()
         return pending
 
-    def tell(self, kind: str, body: dict[str, Any], check: Callable[[dict[str, Any], bytes], Any]) -> list[Pending]:
+    def tell(self, kind: str, body: dict[str, Any], check: Check) -> list[Pending]:
         """Ask every worker there is, each when it is done with what it is doing; one request in hand for each.
 
         A worker that ends meanwhile is ``WorkerLost``.
@@ -216,22 +187,18 @@ class Pool:
 
     # --- under the lock ------------------------------------------------------------------------------------------
 
-    def _idle_slot(self, place: str | None) -> _Slot | None:
-        """The idle worker that has the place open, else the one used last, so that spare ones become old."""
-        idle = [slot for slot in self._slots if slot.state == "idle"]
-        return max(idle, key=lambda slot: (slot.place == place, slot.since), default=None)
-
-    def _hand_out(self, slot: _Slot) -> None:
-        """Give a free worker its next request, or let it be idle."""
+    def _hand_out(self, slot: Slot) -> bool:
+        """Give a free worker its next request, or let it be idle; whether there was one."""
         job = slot.pinned.popleft() if slot.pinned else self._queue.take()
-        slot.job, slot.kill_at, slot.since = job, _NEVER, time.monotonic()
+        slot.job, slot.kill_at, slot.since = job, NEVER, time.monotonic()
         slot.state = "idle" if job is None else "busy"
         if job is not None and slot.child is not None:
             job.state = "running"
             slot.place = job.place
             slot.child.send(job.data)
+        return job is not None
 
-    def _end(self, slot: _Slot) -> None:
+    def _end(self, slot: Slot) -> None:
         """Send a worker away; it is killed when it is still there after the grace."""
         if slot.state != "ending":
             slot.state, slot.kill_at = "ending", time.monotonic() + self._bounds.grace_s
@@ -282,15 +249,16 @@ class Pool:
 
     # --- reading threads -------------------------------------------------------------------------------------------
 
-    def _greeted(self, slot: _Slot) -> None:
+    def _greeted(self, slot: Slot) -> None:
         with self._lock:
             self._failed_starts = 0
+            slot.greeted = True
             if slot.state == "starting":
                 self._hand_out(slot)
             self._call_supervisor()
             self._changed.notify_all()
 
-    def _replied(self, slot: _Slot, reply: Reply) -> None:
+    def _replied(self, slot: Slot, reply: Reply) -> None:
         job = slot.job
         if job is None or (reply.id, reply.kind) != (job.number, job.kind):
             raise WireError("a reply to nothing that was asked")
@@ -300,20 +268,20 @@ class Pool:
                 return  # it is being ended; when it is gone its caller hears
             if job.stopping is not None:
                 value, error = None, errors.Cancelled(job.stopping)
-            self._hand_out(slot)
             job.state = "done"
             if job.charged:
                 self._queue.discharge(job)
-            if slot.state == "idle" and slot.since + self._bounds.spare_idle_s < self._wake_at:
+            if not self._hand_out(slot) and slot.since + self._bounds.spare_idle_s < self._wake_at:
                 self._call_supervisor()
         job.finish(value, error)
 
-    def _ended(self, slot: _Slot, status: int | None) -> None:
+    def _ended(self, slot: Slot, status: int | None) -> None:
         over: list[_Over] = []
         with self._lock:
             self._slots.remove(slot)
-            if slot.state == "starting" and not self._closed:
+            if not slot.greeted and not self._closed:
                 self._failed_starts += 1
+                self._failed_at = time.monotonic()
             elif slot.state == "busy":
                 self._lost += 1
             lost = errors.WorkerLost(f"the {self._worker} worker ended in the middle of a request (status {status})")
@@ -339,27 +307,27 @@ class Pool:
                 if not over and not wanted:
                     if self._closed and not self._slots:
                         return
-                    self._wake_at = self._next_time()
+                    self._wake_at = next_time(self._slots, self._queue.waiting(), self._bounds)
                     left = self._wake_at - time.monotonic()
-                    self._wake.wait(None if self._wake_at == _NEVER else max(0.0, left))
+                    self._wake.wait(None if self._wake_at == NEVER else max(0.0, left))
                     self._wake_at = 0.0  # awake: whoever changes something need not call
                     continue
             _finish(over)
             for slot in wanted:
                 self._start(slot)
 
-    def _wanted(self) -> list[_Slot]:
+    def _wanted(self) -> list[Slot]:
         """Workers to start now: for each request that waits one, up to the bound."""
         if self._closed or not self.available:
             return []
         starting = sum(slot.state == "starting" for slot in self._slots)
         need = max(len(self._queue.waiting()), int(self._warm and not self._slots)) - starting
-        slots = [_Slot(since=time.monotonic()) for _ in range(min(need, self._bounds.workers - len(self._slots)))]
+        slots = [Slot(time.monotonic()) for _ in range(min(need, self._bounds.workers - len(self._slots)))]
         self._warm = False
         self._slots += slots
         return slots
 
-    def _start(self, slot: _Slot) -> None:
+    def _start(self, slot: Slot) -> None:
         assert self._command is not None, "only an available pool starts workers"
         try:
             child = Child(self._command, self._worker)
@@ -368,8 +336,9 @@ class Pool:
             return
         with self._lock:
             slot.child = child
-            if slot.state == "ending":  # closed meanwhile
+            if slot.state == "ending":  # it is not wanted any more
                 child.end()
+                self._call_supervisor()
         child.listen(
             lambda: self._greeted(slot),
             lambda reply: self._replied(slot, reply),
@@ -388,40 +357,18 @@ class Pool:
             if job is not None and job.deadline is not None and job.deadline <= now:
                 self._stop_locked(job, LATE)
             if slot.kill_at <= now and slot.child is not None:
-                slot.state, slot.kill_at = "ending", _NEVER
+                slot.state, slot.kill_at = "ending", NEVER
                 slot.child.kill()
-            if slot.state == "starting" and slot.since + self._bounds.start_s <= now and slot.child is not None:
-                slot.child.kill()
-        for slot, at in self._retirements():
+            if slot.state == "starting" and slot.since + self._bounds.start_s <= now:
+                self._end(slot)
+        for slot, at in retirements(self._slots, self._bounds):
             if at <= now:
                 self._end(slot)
         return over
 
-    def _retirements(self) -> list[tuple[_Slot, float]]:
-        """When each idle worker is to go: the one used last stays longest."""
-        idle = sorted((slot for slot in self._slots if slot.state == "idle"), key=lambda slot: slot.since)
-        last = all(slot in idle or slot.state == "ending" for slot in self._slots)
-        return [
-            (slot, slot.since + (self._bounds.idle_s if last and slot is idle[-1] else self._bounds.spare_idle_s))
-            for slot in idle
-        ]
-
-    def _next_time(self) -> float:
-        times = [pending.deadline for pending in self._queue.waiting() if pending.deadline is not None]
-        for slot in self._slots:
-            times.append(slot.kill_at)
-            if slot.job is not None and slot.job.deadline is not None and slot.job.stopping is None:
-                times.append(slot.job.deadline)
-            if slot.state == "starting":
-                times.append(slot.since + self._bounds.start_s)
-        times += [at for _, at in self._retirements()]
-        return min(times, default=_NEVER)
-
 
 def _judge(job: Pending, reply: Reply) -> tuple[Any, BaseException | None]:
     """The answer or the error in a reply. Raises ``WireError`` when it is neither."""
-    from memory_sqlite.processes.pending import outcome
-
     try:
         return job.check(*outcome(reply)), None
     except WireError:
@@ -433,6 +380,3 @@ def _judge(job: Pending, reply: Reply) -> tuple[Any, BaseException | None]:
 def _finish(over: list[_Over]) -> None:
     for pending, error in over:
         pending.finish(None, error)
-
-
-__all__ = ["CANCELLED", "CLOSED", "LATE", "Bounds", "Pool"]

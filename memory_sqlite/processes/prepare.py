@@ -102,9 +102,7 @@ def words(document: WordsOf) -> tuple[ChunkWords, ...]:
     )
 
 
-def _words(
-    text: str, document: WordsOf, heading: str, triggers: Iterable[str], path: str, message: bool
-) -> ChunkWords:
+def _words(text: str, document: WordsOf, heading: str, triggers: Iterable[str], path: str, message: bool) -> ChunkWords:
     text = valid_unicode(text)
     asked = ""
     starts: tuple[int, ...] = ()

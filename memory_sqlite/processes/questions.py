@@ -75,7 +75,9 @@ class HydrateRequest:
             " JOIN chunks ON chunks.id = wanted.value ORDER BY wanted.key",
             (json.dumps(self.chunks),),
         ).fetchall()
-        taken, left, used = [], [], 0
+        taken: list[int] = []
+        left: list[int] = []
+        used = 0
         for chunk, size in sizes:
             used += size
             # the first always goes: what is too large for any frame is then an error and not a question without end

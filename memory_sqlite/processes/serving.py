@@ -132,11 +132,10 @@ class Worker:
         except Gone:
             return Reply(request.id, request.kind, "gone", {})
         except Exception as error:
-            if call.cancelled():
-                # an interrupted virtual table may say anything at all
-                error = errors.Cancelled("the request was cancelled")
-            if isinstance(error, errors.MemorySqliteError):
-                return Reply(request.id, request.kind, "error", {"code": error.code, "message": error.message})
+            # an interrupted virtual table may say anything at all
+            said = errors.Cancelled("the request was cancelled") if call.cancelled() else error
+            if isinstance(said, errors.MemorySqliteError):
+                return Reply(request.id, request.kind, "error", {"code": said.code, "message": said.message})
             return _defect(call, error)
 
     # --- the reading thread ----------------------------------------------------------------------------------------

@@ -52,6 +52,19 @@ def read_note(place: NotePlace) -> NoteText | SourceProblem:
     A file that is gone is such a problem too (reason ``VANISHED``): one lost file never ends a run. A file that was
     replaced by another regular file is read as it now is; its identity is in the result.
     """
+    read = read_bytes(place)
+    if isinstance(read, SourceProblem):
+        return read
+    data, seen = read
+    text, problem = decode(data)
+    if text is None:
+        return SourceProblem(shown(place.path), problem or "is not text")
+    digest = hashlib.sha256(data).hexdigest()
+    return NoteText(text, digest, problem, len(data), seen.st_mtime_ns, seen.st_ino, seen.st_dev)
+
+
+def read_bytes(place: NotePlace) -> tuple[bytes, os.stat_result] | SourceProblem:
+    """The bytes of a note and what the open descriptor is; a ``SourceProblem`` as ``read_note`` has it."""
     try:
         descriptor = _open(place)
     except FileNotFoundError:
@@ -72,25 +85,28 @@ def read_note(place: NotePlace) -> NoteText | SourceProblem:
         os.close(descriptor)
     if len(data) > limits.NOTE_MAX_BYTES:
         return SourceProblem(shown(place.path), f"is larger than {limits.NOTE_MAX_BYTES} bytes")
-    text, problem = decode(data)
-    if text is None:
-        return SourceProblem(shown(place.path), problem or "is not text")
-    digest = hashlib.sha256(data).hexdigest()
-    return NoteText(text, digest, problem, len(data), seen.st_mtime_ns, seen.st_ino, seen.st_dev)
+    return data, seen
+
+
+def open_folder(place: NotePlace) -> int:
+    """The folder of a note, opened without following any link below the root. Raises ``OSError``."""
+    at = os.open(place.root, _FOLDER)
+    for folder in place.relative.split("/")[:-1]:
+        try:
+            below = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+        finally:
+            os.close(at)
+        at = below
+    return at
 
 
 def _open(place: NotePlace) -> int:
     """Open without following any link below the root. Raises ``OSError``."""
-    *folders, name = place.relative.split("/")
-    at = os.open(place.root, _FOLDER)
+    folder = open_folder(place)
     try:
-        for folder in folders:
-            below = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
-            os.close(at)
-            at = below
-        return os.open(name, _FILE, dir_fd=at)
+        return os.open(place.relative.rpartition("/")[2], _FILE, dir_fd=folder)
     finally:
-        os.close(at)
+        os.close(folder)
 
 
 def _read_all(descriptor: int) -> bytes:

@@ -7,6 +7,7 @@ Uses the ``memory-sqlite`` command beside this Python: install the wheel first. 
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -18,10 +19,8 @@ from pathlib import Path
 
 from common import Figure, p50, report
 
-from memory_sqlite import Memory
-
 COMMAND = str(Path(sys.executable).parent / "memory-sqlite")
-ROUNDS = 15
+ROUNDS = 25
 
 
 def main() -> None:
@@ -76,21 +75,23 @@ def index_corpus(directory: Path) -> list[Figure]:
 
 
 def cold_search(directory: Path) -> list[Figure]:
-    workspace = directory / "workspace"
-    notes(workspace, 2_500, 80)
-    with Memory.open(directory / "data", workspace=workspace) as memory:
-        memory.index()
-        chunks = memory.status()["index"]["chunks"]
-    seconds, peak = [], 0
+    """Search processes one after another. Everything large happens in other processes: Linux counts the size of whoever
+    starts a program as the program's own peak."""
+    workspace, data = directory / "workspace", ["--data-dir", str(directory / "data")]
+    notes(workspace, 1_670, 80)
+    subprocess.run([COMMAND, *data, "--workspace", str(workspace), "index"], check=True, capture_output=True)
+    status = subprocess.run([COMMAND, *data, "status", "--json"], check=True, capture_output=True)
+    chunks = json.loads(status.stdout)["index"]["chunks"]
+    wall, cpu, peak = [], [], 0
     for number in range(ROUNDS):
         started = time.perf_counter()
         process = subprocess.Popen(
-            [COMMAND, "--data-dir", str(directory / "data"), "search", f"TCK-{number:04d}-07 ledger budget", "--json"],
-            stdout=subprocess.DEVNULL,
+            [COMMAND, *data, "search", f"TCK-{number:04d}-07 ledger budget", "--json"], stdout=subprocess.DEVNULL
         )
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds.append(time.perf_counter() - started)
-        assert status == 0
+        _, status_code, usage = os.wait4(process.pid, 0)
+        wall.append(time.perf_counter() - started)
+        cpu.append(usage.ru_utime + usage.ru_stime)
+        assert status_code == 0
         peak = max(peak, usage.ru_maxrss)
     python = []
     for _ in range(ROUNDS):
@@ -99,8 +100,9 @@ def cold_search(directory: Path) -> list[Figure]:
         python.append(time.perf_counter() - started)
     return [
         Figure("chunks in the index", chunks, ""),
-        Figure("cold search, wall p50", p50(seconds), "s", "<= 0.20; peers 0.19, 7.8, 6.8"),
-        Figure("of which the bare interpreter", p50(python), "s"),
+        Figure("cold search, wall p50", p50(wall), "s", "<= 0.20; peers 0.19, 7.8, 6.8"),
+        Figure("cold search, CPU p50", p50(cpu), "s"),
+        Figure("of which the bare interpreter, wall p50", p50(python), "s"),
         Figure("cold search, peak memory", peak / 1024, "MiB", "<= 60; peers 73, 255, 513"),
     ]
 

@@ -43,7 +43,7 @@ SESSION = [
 ]  # fmt: skip
 STATUS = [
     "ok", "agent", "status", "data_dir", "store", "workspace", "compatibility", "profile_scope", "redact_secrets",
-    "encrypted", "retention_days", "read_only", "sessions", "internal_sessions", "turns", "messages", "records",
+    "encrypted", "library", "retention_days", "read_only", "sessions", "internal_sessions", "turns", "messages", "records",
     "superseded", "redactions", "shortened", "sizes", "index",
 ]  # fmt: skip
 QUICKSTART = [

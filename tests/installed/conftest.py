@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email import message_from_string
 from pathlib import Path
@@ -71,6 +71,27 @@ def _tracked() -> list[str]:
         return [name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
     found = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
     return [str(path) for path in found if not LEFT_OUT & set(path.parts) and ".egg-info" not in str(path)]
+
+
+_LAUNCHER = (
+    "import os, sys\n"
+    "child = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)\n"
+    "_, status, usage = os.wait4(child, 0)\n"
+    "with open(sys.argv[1], 'w') as out:\n"
+    "    out.write(str(usage.ru_maxrss))\n"
+    "sys.exit(os.waitstatus_to_exitcode(status))\n"
+)
+
+
+def with_peak(place: Path, *command: str | Path, env: Mapping[str, str] | None = None) -> tuple[str, int]:
+    """Run a program; its standard output and its peak resident size in bytes.
+
+    Through a small process in between: Linux counts the size of whoever starts a program as the program's own peak.
+    """
+    note = place / "peak"
+    words = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(note), *(str(word) for word in command)]
+    done = subprocess.run(words, env=env, stdout=subprocess.PIPE, text=True, timeout=200, check=True)
+    return done.stdout, int(note.read_text()) * (1 if sys.platform == "darwin" else 1024)
 
 
 @pytest.fixture(scope="session")

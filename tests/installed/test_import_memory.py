@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from .conftest import with_peak
 
 MIB = 2**20
 BOUND = 200 * MIB
@@ -39,14 +39,8 @@ def generator() -> ModuleType:
 
 def imported(transcript: Path, data: Path) -> tuple[list[int], int]:
     """What a fresh interpreter reports (messages, refused, shortened), and its peak resident size in bytes."""
-    process = subprocess.Popen([sys.executable, "-c", IMPORT, transcript, data], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process.stdout as out:
-        said = out.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return [int(word) for word in said.split()], usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    said, peak = with_peak(transcript.parent, sys.executable, "-c", IMPORT, transcript, data)
+    return [int(word) for word in said.split()], peak
 
 
 def test_a_larger_file_needs_no_more_memory(generator: ModuleType, tmp_path: Path) -> None:

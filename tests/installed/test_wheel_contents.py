@@ -10,8 +10,6 @@ import pytest
 
 pytestmark = pytest.mark.installed
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
 def wheel_names(wheel: Path) -> set[str]:
@@ -19,25 +17,24 @@ def wheel_names(wheel: Path) -> set[str]:
         return set(archive.namelist())
 
 
-def sources(folder: str, into: str, *patterns: str) -> set[str]:
-    """Files of the tree by the names they have in the wheel."""
-    top = ROOT / folder
+def sources(top: Path, into: str, *patterns: str) -> set[str]:
+    """Files below a folder of the tree by the names they have in the wheel."""
     found = (path for pattern in patterns for path in top.rglob(pattern) if path.is_file())
     return {f"{into}/{path.relative_to(top)}" for path in found if "__pycache__" not in path.parts}
 
 
-def test_the_wheel_has_every_module_of_the_tree(wheel_names: set[str]) -> None:
+def test_the_wheel_has_every_module_of_the_tree(clean_copy: Path, wheel_names: set[str]) -> None:
     """The packages are listed by hand in pyproject.toml: one that was forgotten shows here."""
-    wanted = sources("memory_sqlite", "memory_sqlite", "*.py")
-    wanted |= sources("migrations", "memory_sqlite/migrations", "*.py", "*.sql")
-    wanted |= sources("workers", "memory_sqlite/workers", "*.py")
+    wanted = sources(clean_copy / "memory_sqlite", "memory_sqlite", "*.py")
+    wanted |= sources(clean_copy / "migrations", "memory_sqlite/migrations", "*.py", "*.sql")
+    wanted |= sources(clean_copy / "workers", "memory_sqlite/workers", "*.py")
     assert wanted <= wheel_names
 
 
-def test_the_wheel_has_its_data(wheel_names: set[str]) -> None:
+def test_the_wheel_has_its_data(clean_copy: Path, wheel_names: set[str]) -> None:
     wanted = {"memory_sqlite/py.typed"}
-    wanted |= sources("memory_sqlite/docs", "memory_sqlite/docs", "*.md")
-    wanted |= sources("memory_sqlite/samples", "memory_sqlite/samples", "*")
+    wanted |= sources(clean_copy / "memory_sqlite/docs", "memory_sqlite/docs", "*.md")
+    wanted |= sources(clean_copy / "memory_sqlite/samples", "memory_sqlite/samples", "*")
     assert len(wanted) > 10
     assert wanted <= wheel_names
 

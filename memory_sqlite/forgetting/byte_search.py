@@ -1,0 +1,43 @@
+"""Searching files for bytes: a script of its own, started by its path, so that the searching process opens no database.
+
+Closing a database file that was opened with plain ``open()`` would drop SQLite's locks on it, hence the process. The
+pieces come on standard input and the answer names them by number: nothing that was forgotten is in arguments,
+environment or output. Only the standard library, and nothing of this package. Started by ``proof``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from pathlib import Path
+
+_BLOCK = 8 * 1024 * 1024
+
+
+def search(path: Path, pieces: list[bytes]) -> set[int]:
+    """The numbers of the pieces that are in a file; none for a file that is not there (any more)."""
+    found: set[int] = set()
+    overlap = max((len(piece) for piece in pieces), default=1) - 1
+    try:
+        with path.open("rb") as file:
+            tail = b""
+            while block := file.read(_BLOCK):
+                window = tail + block
+                found |= {number for number, piece in enumerate(pieces) if number not in found and piece in window}
+                tail = window[len(window) - overlap :] if overlap else b""
+    except FileNotFoundError:
+        return set()
+    return found
+
+
+def main() -> None:
+    """Read ``{"files": [...], "pieces": [base64...]}``, write ``{"file": [numbers]}``."""
+    asked = json.load(sys.stdin)
+    pieces = [base64.b64decode(piece) for piece in asked["pieces"]]
+    answer = {name: sorted(search(Path(name), pieces)) for name in asked["files"]}
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Forgetting in every generation: the current one, one that is being built, retired ones that somebody still reads.
+
+The current one applies the change log as always. A retired one whose readers hold it is scrubbed under them: its
+documents that the store does not know any more are deleted, so that it cannot tell them to anybody. Called by ``run``.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import apsw
+
+from memory_sqlite import errors, limits, paths
+from memory_sqlite.agent.opened import Opened
+from memory_sqlite.forgetting import compact
+from memory_sqlite.generations import files, registry
+from memory_sqlite.indexing import rebuild, rows
+from memory_sqlite.model import ForgottenGeneration
+from memory_sqlite.storage import connection as connections
+from memory_sqlite.storage.connection import writing
+from memory_sqlite.storage.failures import translated_index
+from memory_sqlite.storage.fetch import all_rows
+
+_POLL_S: Final = 0.05
+
+
+def wait_for_builder(opened: Opened, wait_s: float) -> bool:
+    """Wait for a rebuild of another process: what it read before may be in its file. ``False`` when it goes on."""
+    deadline = time.monotonic() + wait_s
+    while _building(opened):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _building(opened: Opened) -> list[int]:
+    return [
+        generation.number
+        for generation in registry.by_state(opened.store.connection, "building")
+        if files.is_held(paths.generation_file(opened.store.directory, generation.number))
+    ]
+
+
+def erase(opened: Opened, *, heavy: bool) -> list[ForgottenGeneration]:
+    """Take what the store does not know any more out of every file; ``heavy`` writes the current one anew too.
+
+    Returns every generation file that is left, the current one first. One that could not be cleaned (locked, damaged,
+    no room) is no reason to stop: it is told, and the next open tries again.
+    """
+    opened.keeper.drop_readers()
+    rebuild.tidy(opened.store)
+    found = [*_erase_current(opened, heavy)]
+    current = registry.current(opened.store.connection)
+    building = _building(opened)
+    for number in files.numbers(opened.store.directory):
+        if current is not None and number == current.number:
+            continue
+        if number in building:
+            found.append(ForgottenGeneration(number, "building", held=True, erased=False))
+        else:
+            found.append(_erase_retired(opened, number))
+    return found
+
+
+def _erase_current(opened: Opened, heavy: bool) -> list[ForgottenGeneration]:
+    current = registry.current(opened.store.connection)
+    erased = False
+    try:
+        opened.keeper.apply()
+        index = opened.keeper.writer()
+        current = registry.current(opened.store.connection)
+        assert current is not None, "it has a writer"
+        with translated_index():
+            _drop_unknown(opened, index)
+            if heavy or compact.deleted_words_remain(index):
+                compact.merge_deleted(index)
+                compact.write_anew(index, paths.generation_file(opened.store.directory, current.number))
+            erased = compact.empty_wal(index) and not compact.deleted_words_remain(index)
+    except errors.MemorySqliteError:
+        erased = False
+    return [] if current is None else [ForgottenGeneration(current.number, "current", held=False, erased=erased)]
+
+
+def _erase_retired(opened: Opened, number: int) -> ForgottenGeneration:
+    path = paths.generation_file(opened.store.directory, number)
+    erased = False
+    try:
+        index = connections.open_index(path)
+        try:
+            with translated_index():
+                _drop_unknown(opened, index)
+                compact.merge_deleted(index)
+                compact.write_anew(index, path)
+                erased = compact.empty_wal(index) and not compact.deleted_words_remain(index)
+        finally:
+            index.close()
+    except (errors.MemorySqliteError, apsw.Error):
+        # of another format, damaged, or locked: it is not touched, and told to be there
+        erased = False
+    rebuild.tidy(opened.store)
+    return ForgottenGeneration(number, "retired", held=path.exists(), erased=erased or not path.exists())
+
+
+def _drop_unknown(opened: Opened, index: apsw.Connection) -> None:
+    """Delete the documents of messages, records and versions of notes that were forgotten."""
+    store = opened.store.connection
+    with writing(index):
+        touched: dict[int, set[int]] = {}
+        for kind, key in unknown_documents(store, index):
+            place = rows.message_place(index, key) if kind == "message" else None
+            rows.delete_document(index, kind, key)
+            if place is not None:
+                touched.setdefault(place[0], set()).add(place[1])
+        for session_id, positions in touched.items():
+            rows.refresh_contexts(index, session_id, sorted(positions))
+        for path, digest in all_rows(index, "SELECT key, hash FROM documents WHERE kind = 'note'"):
+            if opened.is_forgotten_note(path, digest):
+                rows.delete_document(index, "note", path)
+
+
+def unknown_documents(store: apsw.Connection, index: apsw.Connection) -> list[tuple[str, str]]:
+    """``(kind, key)`` of documents whose message or record the store does not hold."""
+    found = []
+    for kind, table in (("message", "messages"), ("record", "records")):
+        # in this order: what the index has by now, the store had before
+        keys = all_rows(index, "SELECT key FROM documents WHERE kind = ?", (kind,))
+        known = {str(row_id) for (row_id,) in all_rows(store, f"SELECT id FROM {table}")}
+        found += [(kind, str(key)) for (key,) in keys if key not in known]
+    return found
+
+
+BUILDER_WAIT_S: Final = limits.BUSY_TIMEOUT_MS / 1000
+"""As long as any writer waits for another."""

@@ -1,0 +1,275 @@
+"""One forgetting from beginning to end: tombstones, rows, notes, generations, bytes, proof; and going on after a crash.
+
+The order is what makes it safe: from the tombstones' transaction on nothing forgotten can be stored again, and the list
+in the store says what is still to do, whoever opens it next. Called by the door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from memory_sqlite import errors, paths
+from memory_sqlite.agent.opened import Opened
+from memory_sqlite.clock import Clock
+from memory_sqlite.config import Settings
+from memory_sqlite.forgetting import compact, generations, note_file, notes, proof, rows
+from memory_sqlite.forgetting.choose import Chosen, Tombstone, choose, derived_records
+from memory_sqlite.forgetting.notes import Edit, NotePlan
+from memory_sqlite.forgetting.rows import Tally
+from memory_sqlite.forgetting.samples import Samples
+from memory_sqlite.forgetting.selection import Asked
+from memory_sqlite.indexing import notes as notes_index
+from memory_sqlite.model import ForgetReport, ForgottenGeneration, ForgottenNote
+from memory_sqlite.storage import tombstones
+from memory_sqlite.storage.failures import translated, translated_index
+from memory_sqlite.storage.fetch import all_rows
+from memory_sqlite.values import dataclass, field
+
+_OUTCOMES: Final = {"done": "removed", "changed": "changed", "gone": "gone", "failed": "failed"}
+
+
+class _DryRun(Exception):
+    """Takes a dry run's transaction back; never leaves this module."""
+
+
+@dataclass
+class _Erased:
+    """What became of notes, generations and bytes. ``reasons``: why it cannot be said that nothing is left."""
+
+    notes: list[ForgottenNote] = field(default_factory=list)
+    generations: list[ForgottenGeneration] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    searched_for: int = 0
+
+
+def forget(opened: Opened, asked: Asked, settings: Settings, clock: Clock, *, dry_run: bool) -> ForgetReport:
+    """Forget what was asked for, or say exactly what that would be.
+
+    Raises the store's errors. Before the tombstones are written nothing was done; after them the next open, or the next
+    call, goes on where this one ended.
+    """
+    started = clock.monotonic()
+    if not dry_run:
+        resume(opened, settings, clock)
+    now = clock.now_ms()
+    with translated("the store"):
+        chosen = choose(opened.store, asked, now)
+        texts = _texts(opened, chosen)
+    planned = notes.plan(opened.workspace, settings.extra_paths, chosen.notes, texts, remove=asked.notes)
+    tally, samples = Tally(), Samples()
+    kept = _note_tombstones(opened, planned.edits)
+    if dry_run:
+        chosen = _try(opened, asked, kept, tally, settings, clock, now)
+        return _report(chosen, planned, tally, None, clock.monotonic() - started)
+    with opened.store.transaction():
+        chosen = choose(opened.store, asked, now)
+        number = rows.begin(opened.store, chosen, kept, notes.to_json(planned.edits), tally, now)
+    _delete_rows(opened, settings, clock, (number,), tally, samples)
+    if not (tally.sessions or tally.turns or tally.records or planned.edits):
+        with opened.store.transaction() as connection:
+            rows.finish(connection, (number,))
+        return _report(chosen, planned, tally, _Erased(), clock.monotonic() - started)
+    erased = _clean(opened, settings, clock, (number,), planned.edits, samples, wait_s=generations.BUILDER_WAIT_S)
+    return _report(chosen, planned, tally, erased, clock.monotonic() - started)
+
+
+def _try(
+    opened: Opened,
+    asked: Asked,
+    kept: list[Tombstone],
+    tally: Tally,
+    settings: Settings,
+    clock: Clock,
+    now: int,
+) -> Chosen:
+    """Do it all in one transaction and take that back: a dry run cannot differ from the real one."""
+    connection = opened.store.connection
+    connection.pragma("cache_spill", 0)  # a page that will never be committed shall not even reach the WAL
+    try:
+        with opened.store.transaction():
+            chosen = choose(opened.store, asked, now)
+            rows.begin(opened.store, chosen, kept, "[]", tally, now)
+            while rows.step(opened.store, settings, clock, tally, Samples()):
+                pass
+            raise _DryRun
+    except _DryRun:
+        return chosen
+    finally:
+        connection.pragma("cache_spill", 1)
+
+
+def resume(opened: Opened, settings: Settings, clock: Clock) -> bool:
+    """Go on with what an earlier forgetting left unfinished; whether there was anything. Raises the store's errors."""
+    with translated("the store"):
+        waiting = rows.unfinished(opened.store.connection)
+    if not waiting:
+        return False
+    numbers = tuple(one.number for one in waiting)
+    heavy = any(one.stage != "bytes" for one in waiting)
+    if any(one.stage == "rows" for one in waiting):
+        _delete_rows(opened, settings, clock, numbers, Tally(), Samples())
+    edits = [edit for one in waiting for edit in notes.from_json(one.notes)] if heavy else []
+    _clean(opened, settings, clock, numbers, edits, Samples(), wait_s=0, heavy=heavy)
+    return True
+
+
+def resume_quietly(opened: Opened, settings: Settings, clock: Clock) -> None:
+    """``resume`` where it is not what was asked for: what fails now is left to the next one."""
+    try:
+        resume(opened, settings, clock)
+    except errors.MemorySqliteError:
+        pass
+
+
+def _delete_rows(
+    opened: Opened, settings: Settings, clock: Clock, numbers: tuple[int, ...], tally: Tally, samples: Samples
+) -> None:
+    more = True
+    while more:
+        with opened.store.transaction() as connection:
+            more = rows.step(opened.store, settings, clock, tally, samples)
+            if not more:
+                rows.reach(connection, numbers, "index")
+
+
+def _clean(
+    opened: Opened,
+    settings: Settings,
+    clock: Clock,
+    numbers: tuple[int, ...],
+    edits: Iterable[Edit],
+    samples: Samples,
+    *,
+    wait_s: float,
+    heavy: bool = True,
+) -> _Erased:
+    """Notes, generations, bytes and proof. Without ``heavy`` nothing is written anew: that was done, and only those who
+    held a file had to be waited for."""
+    erased = _Erased()
+    for edit in edits:
+        _edit(opened, settings, clock, edit, samples, erased)
+    if heavy and not generations.wait_for_builder(opened, wait_s):
+        erased.reasons.append("a new search index is being built")
+    erased.generations = generations.erase(opened, heavy=heavy)
+    erased.reasons += _generation_reasons(erased.generations)
+    store_done = _erase_store(opened, heavy, erased)
+    _search(opened, samples, erased)
+    with opened.store.transaction() as connection:
+        if not erased.reasons:
+            rows.finish(connection, numbers)
+        elif store_done and all(one.erased for one in erased.generations if one.state == "current"):
+            rows.reach(connection, numbers, "bytes")
+    return erased
+
+
+def _texts(opened: Opened, chosen: Chosen) -> list[str]:
+    """What is about to be forgotten, to look for in the notes."""
+    connection = opened.store.connection
+    if opened.workspace is None:
+        return []
+    found: list[str] = []
+    turn_ids = sorted(chosen.turns)
+    for turn_id in turn_ids:
+        said = all_rows(connection, "SELECT text FROM messages WHERE turn_id = ? AND is_tool_output = 0", (turn_id,))
+        found += [str(text) for (text,) in said]
+    for row_id in {*derived_records(connection, turn_ids), *chosen.records}:
+        content = all_rows(connection, "SELECT content FROM records WHERE id = ? AND layer <> 'L2'", (row_id,))
+        found += [str(text) for (text,) in content]
+    return found
+
+
+def _note_tombstones(opened: Opened, edits: Iterable[Edit]) -> list[Tombstone]:
+    """Each version of a note that something is taken out of must never be indexed again."""
+    key = opened.store.key
+    return [
+        ("note", tombstones.subject(key, "note", edit.path, edit.digest), tombstones.FIRST, tombstones.LAST)
+        for edit in edits
+    ]
+
+
+def _edit(opened: Opened, settings: Settings, clock: Clock, edit: Edit, samples: Samples, erased: _Erased) -> None:
+    outcome = note_file.apply(opened.workspace, settings.extra_paths, edit, clock, samples)
+    said = "deleted" if outcome == "done" and edit.whole else _OUTCOMES[outcome]
+    erased.notes.append(ForgottenNote(edit.path, _count(edit), said))  # type: ignore[arg-type]
+    if outcome in ("changed", "failed"):
+        erased.reasons.append(f"a note could not be rewritten ({said})")
+
+
+def _count(edit: Edit) -> int:
+    return sum(last - first + 1 for first, last in edit.lines)
+
+
+def _generation_reasons(found: Iterable[ForgottenGeneration]) -> list[str]:
+    reasons = []
+    for one in found:
+        if one.state == "building":
+            reasons.append(f"search index {one.number} is being built by another process")
+        elif not one.erased:
+            reasons.append(f"search index {one.number} could not be cleaned (it is in use or damaged)")
+    return reasons
+
+
+def _erase_store(opened: Opened, heavy: bool, erased: _Erased) -> bool:
+    """The store's own bytes; whether they are done but for a reader that still needs the WAL."""
+    store = opened.store
+    try:
+        with translated("the store"):
+            if heavy:
+                compact.write_anew(store.connection, store.directory / paths.STORE_FILE)
+            if not compact.empty_wal(store.connection):
+                erased.reasons.append("somebody is reading the store, so that its WAL could not be emptied")
+        return True
+    except (errors.StoreBusy, errors.DiskFull) as error:
+        erased.reasons.append(f"the store could not be written anew ({error.code})")
+        return False
+
+
+def _search(opened: Opened, samples: Samples, erased: _Erased) -> None:
+    """Bring the notes up to date, so that the index holds none of the old ones, and look into the files."""
+    index = None
+    try:
+        index = opened.keeper.writer()
+        if erased.notes and opened.workspace is not None and opened.workspace.is_dir():
+            with translated_index():
+                work = notes_index.plan(index, opened.workspace, opened.settings.extra_paths)
+                notes_index.carry_out(index, work, forgotten=opened.is_forgotten_note)
+    except errors.IndexUnavailable:
+        index = None
+    with translated("the store"):
+        found = proof.search_bytes(opened.store.directory, samples, opened.store.connection, index)
+    erased.searched_for = found.pieces
+    if found.problem is not None:
+        erased.reasons.append(found.problem)
+    erased.reasons += [f"traces were found in {name}" for name in found.files]
+
+
+def _report(chosen: Chosen, planned: NotePlan, tally: Tally, erased: _Erased | None, seconds: float) -> ForgetReport:
+    found = bool(tally.sessions or tally.turns or tally.records or planned.edits)
+    note_list = erased.notes if erased is not None else []
+    if erased is None:
+        note_list = [ForgottenNote(edit.path, _count(edit), "planned") for edit in planned.edits]
+    status = "planned" if erased is None else "unfinished" if erased.reasons else "forgotten"
+    return ForgetReport(
+        status if found or (erased is not None and erased.reasons) else "nothing",  # type: ignore[arg-type]
+        dry_run=erased is None,
+        sessions=tally.sessions,
+        turns=tally.turns,
+        messages=tally.messages,
+        episodes=tally.records["L1"],
+        scenarios=tally.records["L2"],
+        facts=tally.records["L3"],
+        restated=tally.restated,
+        revived=tally.revived,
+        mixed_turns=len(chosen.mixed),
+        tombstones=tally.tombstones,
+        unresolved=(*chosen.unresolved, *planned.unresolved),
+        notes=tuple(note_list),
+        notes_left=planned.left,
+        problems=tuple(planned.problems),
+        generations=tuple(erased.generations) if erased is not None else (),
+        searched_for=erased.searched_for if erased is not None else 0,
+        verified=None if erased is None or not found else not erased.reasons,
+        reasons=tuple(erased.reasons) if erased is not None else (),
+        seconds=round(seconds, 3),
+    )
