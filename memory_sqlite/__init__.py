@@ -5,6 +5,7 @@ Importing this package loads nothing else: names are resolved on first use, so t
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["AsyncMemory", "Memory", "MemorySqliteError", "__version__"]
+
+if not os.path.isdir(os.path.join(__path__[0], "migrations")):  # noqa: PTH112, PTH118 - pathlib is not loaded for this
+    # imported where it lies, by a Python started in a clone: there migrations/ and workers/ are beside this directory
+    __path__.append(os.path.dirname(__path__[0]))  # noqa: PTH120
 
 _HOMES = {
     "Memory": "memory_sqlite.memory",

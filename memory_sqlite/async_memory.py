@@ -13,13 +13,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from memory_sqlite import errors
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.memory import Memory
 from memory_sqlite.model import ForgetReport, ImportReport, IndexReport, Page, Passage, RecallBlock, Receipt
+
+if TYPE_CHECKING:
+    from memory_sqlite.agent.watching import Watch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,11 +55,19 @@ class AsyncMemory:
         *,
         settings: Settings | None = None,
         read_only: bool = False,
+        serving: bool = False,
         clock: Clock | None = None,
     ) -> AsyncMemory:
         """As ``Memory.open``."""
         opening = functools.partial(
-            Memory.open, data_dir, agent, workspace, settings=settings, read_only=read_only, clock=clock
+            Memory.open,
+            data_dir,
+            agent,
+            workspace,
+            settings=settings,
+            read_only=read_only,
+            serving=serving,
+            clock=clock,
         )
         opened = asyncio.ensure_future(asyncio.to_thread(opening))
         try:
@@ -91,9 +102,18 @@ class AsyncMemory:
         """As ``Memory.forget``. Cancelling does not undo it: what was begun is finished, now or by the next open."""
         return await self._run(self._memory.forget, **options)
 
+    async def watch(self, **options: Any) -> Watch:
+        """As ``Memory.watch``; the handle ends with this memory, or when it is closed in a thread."""
+        return await self._run(self._memory.watch, **options)
+
     async def search(self, query: str, **options: Any) -> Page:
-        """As ``Memory.search``."""
-        return await self._run(self._memory.search, query, **options)
+        """As ``Memory.search``; cancelling stops the search itself, also in a worker process."""
+        cancelled = threading.Event()
+        try:
+            return await self._run(self._memory.search, query, cancelled=cancelled, **options)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
 
     async def get(self, reference: str, **options: Any) -> Passage:
         """As ``Memory.get``."""

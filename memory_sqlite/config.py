@@ -159,7 +159,7 @@ def _unknown(key: str, where: str) -> errors.InvalidConfiguration:
 
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
     near = get_close_matches(snake, list(BY_NAME), n=1, cutoff=0.6)
-    hint = f"Did you mean {near[0]}?" if near else "Run `memory-sqlite config` to see every setting."
+    hint = f"Did you mean {near[0]}?" if near else errors.InvalidConfiguration.default_hint
     return errors.InvalidConfiguration(f"unknown setting {key!r} in {where}", hint=hint)
 
 

@@ -40,7 +40,7 @@ class InvalidConfiguration(MemorySqliteError, ValueError):
 
     code = "invalid_configuration"
     exit_code = 2
-    default_hint = "Run `memory-sqlite config` to see each value and where it comes from."
+    default_hint = "Correct it there; `memory-sqlite config --schema` lists every setting and its bounds."
 
 
 class UnknownAgent(MemorySqliteError):
@@ -158,7 +158,7 @@ class EncryptionUnavailable(MemorySqliteError):
 
 
 class SqliteUnsuitable(MemorySqliteError):
-    """The SQLite inside the installed apsw is too old, or was built without FTS5."""
+    """The SQLite inside the installed apsw is too old or was built without FTS5, or apsw is not there."""
 
     code = "sqlite_unsuitable"
     exit_code = 69
@@ -195,6 +195,14 @@ class IndexUnavailable(MemorySqliteError):
     code = "index_unavailable"
     exit_code = 69
     default_hint = "Run `memory-sqlite index --full`; the index is derived and can always be rebuilt."
+
+
+class ExtraMissing(MemorySqliteError):
+    """What was asked for needs a package that is not installed; it comes with an extra."""
+
+    code = "extra_missing"
+    exit_code = 69
+    default_hint = "Install the extra that the message names, e.g. `pip install 'memory-sqlite[watch]'`."
 
 
 class Cancelled(MemorySqliteError):

@@ -71,9 +71,10 @@ def _overwritten() -> str | None:
 
 def describe() -> dict[str, str | None]:
     """For ``status``: versions of SQLite, apsw and the cipher, and what is wrong with them."""
+    problem = _overwritten()
     return {
         "sqlite": apsw.sqlite_lib_version(),
         "apsw": apsw.apsw_version(),
         "cipher": cipher(),
-        "problem": _overwritten(),
+        "problem": None if problem is None else f"{problem}: {errors.EncryptionUnavailable.default_hint}",
     }

@@ -32,6 +32,8 @@ QUERY_MAX_TERMS: Final = 64
 """Distinct terms of a query that are searched; the rarest win."""
 OPERATOR_MAX_RESULTS: Final = 100
 DEFAULT_RESULTS: Final = 6
+DEADLINE_MAX_MS: Final = 600_000
+"""The longest deadline a search may be given; without one it runs to its end."""
 EXCERPT_MAX_CHARS: Final = 700
 """UTF-16 units; the same as the excerpts hosts are used to."""
 GET_MAX_CHARS: Final = 12_000
@@ -62,6 +64,18 @@ CONTEXT_MESSAGES: Final = 2
 FRESHNESS_INTERVAL_S: Final = 1.0
 FRESHNESS_BUDGET_S: Final = 0.5
 """A search may spend this long applying small changes before it answers with ``stale``."""
+WATCH_SETTLE_S: Final = 0.2
+"""A watch takes a batch of changes in when nothing was written for so long: a file still being written is waited for,"""
+WATCH_SETTLE_MAX_S: Final = 5.0
+"""but not longer than this: a note that is written to without a pause is taken in as it is, and again later."""
+WATCH_SLICE_S: Final = 0.25
+"""How long a watch holds the memory's lock at a time."""
+WATCH_POLL_S: Final = 10.0
+"""How often a watch looks where the system cannot watch, or where the workspace has gone."""
+FULL_HASH_INTERVAL_S: Final = 3_600.0
+"""How often a serving process hashes every note: an edit that kept size, times and inode is seen then,"""
+FULL_HASH_INDEX_S: Final = 86_400.0
+"""and ``index`` does it when nobody has for so long (measured: 2,000 notes of 4 KiB in 0.1 s)."""
 
 # --- worker processes
 FRAME_MAX_BYTES: Final = 8 * MIB

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from memory_sqlite import errors
 from memory_sqlite.agent import arguments, freshness
@@ -38,6 +38,9 @@ from memory_sqlite.model import (
 from memory_sqlite.transcripts import audience
 from memory_sqlite.transcripts.bounds import Oversize
 
+if TYPE_CHECKING:
+    from memory_sqlite.agent.watching import Watch
+
 Progress = Callable[[str, int, int | None], None]
 Sort = Literal["score", "newest", "oldest"]
 PathLike = str | os.PathLike[str]
@@ -62,6 +65,7 @@ class Memory:
         *,
         settings: Settings | None = None,
         read_only: bool = False,
+        serving: bool = False,
         clock: Clock | None = None,
     ) -> Memory:
         """Open an agent's memory, making it on first use.
@@ -69,6 +73,8 @@ class Memory:
         ``data_dir`` defaults to the platform's place for user data, ``agent`` to ``main``, ``workspace`` (the directory
         of ``MEMORY.md`` and ``memory/``) to the one last given for this agent. ``settings`` replaces configuration file
         and environment. With ``read_only`` nothing is made or written and an unknown agent is an error.
+        With ``serving`` searches run in worker processes, one of which is started at once: for hosts that answer many;
+        a command that asks once reads in its own process, which is faster.
 
         Raises the configuration, session-key and store errors of ``memory_sqlite.errors``; see ``docs/operations.md``.
         """
@@ -76,7 +82,7 @@ class Memory:
         clock = clock or Clock()
         if not chosen.enabled:
             return cls(None, chosen, clock)
-        opened = opening.open_agent(chosen, clock, read_only=read_only)
+        opened = opening.open_agent(chosen, clock, read_only=read_only, serving=serving)
         if opened.has_unfinished_forgetting():
             from memory_sqlite.forgetting import run as forgetting
 
@@ -174,6 +180,24 @@ class Memory:
         with self._lock:
             return freshness.index(opened, self._settings, self._clock, full=full, progress=progress)
 
+    def watch(
+        self,
+        *,
+        on_batch: Callable[[IndexReport], object] | None = None,
+        on_warning: Callable[[str], object] | None = None,
+    ) -> Watch:
+        """Follow the workspace and take changed notes in as they settle, until the handle is closed.
+
+        ``on_batch`` hears what each batch did, ``on_warning`` what went wrong, each once; both in the watch's thread.
+        Where the system has no watches left, searches go on looking for themselves. Needs the extra ``watch``.
+        Raises ``ExtraMissing``, ``WorkspaceUnavailable``, ``StoreReadOnly``; ``InvalidConfiguration`` when disabled.
+        """
+        from memory_sqlite.agent import watching
+
+        if (opened := self._enter()) is None:
+            raise errors.InvalidConfiguration("memory is disabled (enabled = false); there is nothing to watch")
+        return watching.Watch(opened, self._lock, self._clock, on_batch, on_warning)
+
     def forget(
         self,
         *,
@@ -192,8 +216,8 @@ class Memory:
 
         Names are exact: session keys or tokens, senders, record ids, references of hits (also lines of a note or
         transcript). ``since`` and ``until`` narrow sessions, participants and hook sources; alone they take all
-        that was said between them. Turns go whole; a fact takes the turns that said it unless ``keep_turns``. ``notes`` takes
-        blocks that repeat the text out of the notes. Raises ``InvalidArgument`` and the store's errors.
+        that was said between them. Turns go whole; a fact takes the turns that said it unless ``keep_turns``. ``notes``
+        takes blocks that repeat the text out of the notes. Raises ``InvalidArgument`` and the store's errors.
         """
         from memory_sqlite.forgetting import run, selection
 
@@ -221,20 +245,23 @@ class Memory:
         until: str | float | None = None,
         sort: Sort = "score",
         explain: bool = False,
+        deadline_ms: int | None = None,
+        cancelled: threading.Event | None = None,
     ) -> Page:
         """Find what was meant, best first. ``session=None`` is the operator; a session sees what its audience may.
 
         ``since`` (included) and ``until`` (not) bound event time, as ISO-8601 or epoch; ``min_score`` is a floor for
-        every hit.
-        Raises ``InvalidArgument``, ``IndexUnavailable``.
+        every hit. After ``deadline_ms``, or once ``cancelled`` is set, the search is stopped.
+        Raises ``InvalidArgument``, ``IndexUnavailable``, ``Cancelled``; while serving ``Overloaded``, ``WorkerLost``.
         """
         if (opened := self._enter()) is None:
             return Page(query, (), disabled=True)
         asked = arguments.check(query, max_results, min_score, sources, layers, projects, since, until, sort, explain)
+        guard = arguments.deadline(deadline_ms, cancelled, self._clock)
         with opened.store.readers.borrow() as store:
             viewer = audience.of_session(store, session)
         fresh = freshness.freshen(opened, self._clock, self._lock)
-        return answer(opened, asked, viewer, fresh, self._settings, self._clock)
+        return answer(opened, asked, viewer, fresh, self._settings, self._clock, guard=guard)
 
     def get(
         self,

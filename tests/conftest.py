@@ -18,6 +18,8 @@ for name in [
 ]:
     del os.environ[name]
 
+os.environ["PYTHONSAFEPATH"] = "1"  # children of the tests run the installed package too, not the folder they start in
+
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:

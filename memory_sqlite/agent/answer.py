@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import cast
+from contextlib import nullcontext
+from typing import Final, cast
 
-import apsw
-
+from memory_sqlite.agent import remembered, retrieving
 from memory_sqlite.agent.arguments import Asked
+from memory_sqlite.agent.deadline import Deadline
 from memory_sqlite.agent.freshness import Freshness
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.model import Layer, Page, Source
-from memory_sqlite.search import run
 from memory_sqlite.search.assemble import Sort
 from memory_sqlite.search.filters import Filters, Viewer
 from memory_sqlite.transcripts.audience import Audience
 
-OnConnection = Callable[[apsw.Connection], AbstractContextManager[None]]
-"""Entered around the search on a connection and left before the connection serves anybody else."""
+_TRIES: Final = 3
+"""Something was forgotten while the search read: it reads again; after that, hits that are gone are left out alone."""
 
 
 def answer(
@@ -31,10 +29,9 @@ def answer(
     settings: Settings,
     clock: Clock,
     *,
-    cancelled: Callable[[], bool] | None = None,
-    on_connection: OnConnection | None = None,
+    guard: Deadline | None = None,
 ) -> Page:
-    """Search the current generation. Within ``on_connection`` of the connection another thread may interrupt it.
+    """Search the current generation; ``guard`` says when it must be over, and stops it then.
 
     An empty page with ``withheld`` above 0 says that something matched and this session may not see it.
     Raises ``IndexUnavailable``, ``Cancelled``.
@@ -42,8 +39,8 @@ def answer(
     if settings.compatibility == "layered-memory":
         from memory_sqlite.agent.layered_answer import layered_answer
 
-        with opened.store.readers.borrow() as store, (on_connection or _uninterrupted)(store):
-            return layered_answer(opened, store, asked, audience, settings, cancelled)
+        with opened.store.readers.borrow() as store, guard.interruptible(store) if guard else nullcontext():
+            return layered_answer(opened, store, asked, audience, settings, guard.is_over if guard else None)
     filters = Filters(
         viewer=Viewer(audience.operator, audience.session_id, audience.owner_private),
         sources=cast("tuple[Source, ...]", asked.sources),
@@ -52,19 +49,22 @@ def answer(
         since=asked.since,
         until=asked.until,
     )
-    with opened.keeper.reader() as connection, (on_connection or _uninterrupted)(connection):
-        hits, info = run.search(
-            connection,
-            asked.query,
-            filters,
-            now_ms=clock.now_ms(),
-            max_results=asked.max_results,
-            min_score=asked.min_score,
-            max_bytes=settings.max_search_bytes,
-            sort=cast("Sort", asked.sort),
-            explain=asked.explain,
-            cancelled=cancelled,
-        )
+    wanted = retrieving.Wanted(
+        asked.query,
+        filters,
+        clock.now_ms(),
+        asked.max_results,
+        settings.max_search_bytes,
+        asked.min_score,
+        cast("Sort", asked.sort),
+        asked.explain,
+    )
+    for _ in range(_TRIES):
+        mark = remembered.mark(opened)
+        hits, info = retrieving.search(opened, wanted, guard)
+        if remembered.mark(opened) == mark:
+            break
+    hits = remembered.still_there(opened, hits)
     warnings = [*fresh.warnings, *info.warnings]
     if info.withheld and not hits:
         warnings.append("something matched that this session may not see")
@@ -76,7 +76,3 @@ def answer(
         warnings=tuple(warnings),
         withheld=info.withheld,
     )
-
-
-def _uninterrupted(connection: apsw.Connection) -> AbstractContextManager[None]:
-    return nullcontext()

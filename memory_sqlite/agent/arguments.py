@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeGuard
 
 from memory_sqlite import errors, limits
-from memory_sqlite.clock import parse_time
+from memory_sqlite.agent.deadline import FAR_S, Deadline
+from memory_sqlite.clock import Clock, parse_time
 from memory_sqlite.model import LAYERS, SOURCES
 from memory_sqlite.values import dataclass
 
@@ -139,3 +141,12 @@ def _moment(name: str, value: object) -> int | None:
     if ms is None:
         raise errors.InvalidArgument(f"{name} must be an ISO-8601 date or time, or seconds since the epoch")
     return ms
+
+
+def deadline(milliseconds: object, cancelled: threading.Event | None, clock: Clock) -> Deadline | None:
+    """The deadline a caller gave, or ``None`` when neither time nor cancellation ends the call early."""
+    if milliseconds is None:
+        return Deadline(FAR_S, clock, cancelled) if cancelled is not None else None
+    if not _is_int(milliseconds) or not 1 <= milliseconds <= limits.DEADLINE_MAX_MS:
+        raise errors.InvalidArgument(f"deadline_ms must be an integer between 1 and {limits.DEADLINE_MAX_MS}")
+    return Deadline(milliseconds / 1000, clock, cancelled)

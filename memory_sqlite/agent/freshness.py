@@ -85,30 +85,46 @@ def _freshen_notes(opened: Opened, clock: Clock, budget_s: float) -> Freshness:
         return Freshness()
     if not opened.workspace.is_dir():
         return Freshness(True, (_NO_WORKSPACE,))
+    report = _look(opened, clock, budget_s)
+    if not report.finished:
+        return Freshness(True, ("many notes have changed; run `memory-sqlite index` to take them all in",))
+    return Freshness(bool(opened.problems), tuple(opened.problems))
+
+
+def _look(opened: Opened, clock: Clock, budget_s: float) -> NotesReport:
+    now = clock.monotonic()
     index = opened.keeper.writer()
+    assert opened.workspace is not None, "looked for by the caller"
     work = notes.plan(index, opened.workspace, opened.settings.extra_paths)
-    report = None
+    report = NotesReport(unchanged=work.unchanged, problems=list(work.discovery.problems))
     if not work.is_empty:
         report = notes.carry_out(
             index,
             work,
             deadline=lambda: clock.monotonic() - now > budget_s,
             forgotten=opened.is_forgotten_note,
+            redact=opened.settings.redact_secrets,
         )
-    opened.looked_at = clock.monotonic()
+    opened.looked_at = clock.monotonic() if report.finished else None
     opened.problems = _unseen(work, report)
-    if report is not None and not report.finished:
-        opened.looked_at = None
-        return Freshness(True, ("many notes have changed; run `memory-sqlite index` to take them all in",))
-    return Freshness(bool(opened.problems), tuple(opened.problems))
+    return report
 
 
-def _unseen(work: Plan, report: NotesReport | None) -> list[str]:
+def take_in(opened: Opened, clock: Clock, budget_s: float) -> NotesReport:
+    """One slice of what a watch does, under the memory's lock: changed notes for about ``budget_s`` seconds.
+
+    Raises ``WorkspaceUnavailable``, ``IndexUnavailable`` and the store's errors.
+    """
+    with translated_index():
+        return _look(opened, clock, budget_s)
+
+
+def _unseen(work: Plan, report: NotesReport) -> list[str]:
     """What a look could not see. Links and the like, which are never followed, are ``status``'s to tell."""
     warnings = []
     if not work.discovery.complete:
         warnings.append("part of the workspace could not be looked at; its notes are searched as they were last seen")
-    if report is not None and report.unread:
+    if report.unread:
         warnings.append(f"{report.unread} notes could not be read; `memory-sqlite status` names them")
     return warnings
 
@@ -122,6 +138,8 @@ def index(opened: Opened, settings: Settings, clock: Clock, *, full: bool, progr
     if full:
         opened.keeper.rebuild(lambda connection: _fill(opened, connection, report, progress), progress)
         applied = 0
+        with opened.keeper.reader() as built:  # of the whole generation, not of its notes alone
+            report.chunks = built.execute("SELECT count(*) FROM chunks").get
     else:
         opened.keeper.ensure(opened.fill_notes)
         applied = opened.keeper.apply()
@@ -150,5 +168,11 @@ def _fill(opened: Opened, connection: apsw.Connection, report: NotesReport, prog
         report.problems.append(SourceProblem(str(opened.workspace), "the workspace is not there"))
         return
     work = notes.plan(connection, opened.workspace, opened.settings.extra_paths)
-    done = notes.carry_out(connection, work, progress=progress, forgotten=opened.is_forgotten_note)
+    done = notes.carry_out(
+        connection,
+        work,
+        progress=progress,
+        forgotten=opened.is_forgotten_note,
+        redact=opened.settings.redact_secrets,
+    )
     report.__dict__.update(done.__dict__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import apsw
 
@@ -18,6 +19,15 @@ from memory_sqlite.storage import tombstones
 from memory_sqlite.storage.store import Store
 from memory_sqlite.values import dataclass, field
 
+if TYPE_CHECKING:
+    from memory_sqlite.processes.retrieval import Retrieval
+
+
+class Closing(Protocol):
+    """Something that is ended with the memory."""
+
+    def close(self) -> None: ...
+
 
 @dataclass
 class Opened:
@@ -30,12 +40,17 @@ class Opened:
     looked_at: float | None = None
     problems: list[str] = field(default_factory=list)
     closed: bool = False
+    workers: Retrieval | None = None
+    """Retrieval worker processes, while this memory serves."""
+    follower: Closing | None = None
+    watches: list[Closing] = field(default_factory=list)
+    """Watches of the notes, while they run."""
 
     def fill_notes(self, index: apsw.Connection) -> None:
         """Put the workspace's notes into a new generation; without a reachable workspace there are none."""
         if self.workspace is not None and self.workspace.is_dir():
             work = notes_index.plan(index, self.workspace, self.settings.extra_paths)
-            notes_index.carry_out(index, work, forgotten=self.is_forgotten_note)
+            notes_index.carry_out(index, work, forgotten=self.is_forgotten_note, redact=self.settings.redact_secrets)
 
     def is_forgotten_note(self, path: str, digest: str) -> bool:
         """Whether this version of a note (SHA-256 of its bytes) is one that something was forgotten from."""
@@ -51,6 +66,12 @@ class Opened:
     def close(self) -> None:
         """Close generation and store; a read that is under way ends on its own connections."""
         self.closed = True
+        for watch in list(self.watches):
+            watch.close()
+        if self.follower is not None:
+            self.follower.close()
+        if self.workers is not None:
+            self.workers.close()
         self.keeper.close()
         self.store.close()
 
@@ -73,8 +94,10 @@ def settings_for(
     return replace(settings, **arguments) if arguments else settings  # type: ignore[arg-type]
 
 
-def open_agent(settings: Settings, clock: Clock, *, read_only: bool) -> Opened:
+def open_agent(settings: Settings, clock: Clock, *, read_only: bool, serving: bool = False) -> Opened:
     """Open store and generation. For writing, a missing or outdated generation is built at once from the store.
+
+    With ``serving``, retrieval workers are made and one of them is started without waiting for it.
 
     Raises ``UnknownAgent`` with the nearest name when reading an agent that does not exist.
     """
@@ -94,11 +117,26 @@ def open_agent(settings: Settings, clock: Clock, *, read_only: bool) -> Opened:
             # a first generation is made without notes: the first search or `index` takes them in and can say how many
             first = keeper.number() is None
             keeper.ensure(_nothing if first else opened.fill_notes)
+        if serving:
+            _serve(opened)
     except BaseException:
         keeper.close()
         store.close()
         raise
     return opened
+
+
+def _serve(opened: Opened) -> None:
+    # loaded here alone: a command that asks once has no use for processes
+    from memory_sqlite.agent.retrieving import Follower
+    from memory_sqlite.processes.retrieval import Retrieval
+
+    workers = Retrieval()
+    if workers.available:
+        workers.pool.warm()
+    opened.workers = workers
+    opened.keeper.before_retiring.append(workers.let_go)
+    opened.follower = Follower(opened, workers)
 
 
 def _nothing(index: apsw.Connection) -> None:
@@ -118,12 +156,12 @@ def _nearest(data_dir: Path, agent: str) -> str | None:
 
 
 def _workspace(store: Store, settings: Settings) -> Path | None:
-    """The workspace given, kept for the next time; else the one last given."""
+    """The workspace given, kept for the next time where it exists (a mistyped one is not); else the one last given."""
     if settings.workspace is None:
         known = store.connection.execute("SELECT value FROM store_info WHERE key = 'workspace'").get
         return Path(known) if isinstance(known, str) else None
     workspace = settings.workspace
-    if not store.read_only:
+    if not store.read_only and workspace.is_dir():
         known = store.connection.execute("SELECT value FROM store_info WHERE key = 'workspace'").get
         if known != str(workspace):
             with store.transaction() as connection:

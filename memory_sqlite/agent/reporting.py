@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
@@ -13,8 +14,14 @@ from memory_sqlite.clock import iso
 from memory_sqlite.config import Settings
 from memory_sqlite.generations import registry
 from memory_sqlite.indexing import apply, identity, notes
+from memory_sqlite.model import SourceProblem
+from memory_sqlite.sources.places import NotePlace
+from memory_sqlite.sources.safe_read import VANISHED, read_note
 from memory_sqlite.storage import change_log
 from memory_sqlite.transcripts import sessions as session_rows
+
+_TRIED: Final = 50
+"""Notes that are not indexed and that ``status`` tries to read, to say of which the index must do without."""
 
 
 def sessions(opened: Opened, limit: int, offset: int) -> list[dict[str, Any]]:
@@ -116,8 +123,9 @@ def _index(opened: Opened, current: registry.Generation, store: apsw.Connection)
         problems: list[dict[str, Any]] = []
         if opened.workspace is not None and opened.workspace.is_dir():
             work = notes.plan(index, opened.workspace, opened.settings.extra_paths)
-            changed = len(work.to_read) + len(work.to_remove)
-            problems = [{"path": p.path, "reason": p.reason} for p in work.discovery.problems]
+            unread = _unreadable(work.to_read[:_TRIED])
+            changed = len(work.to_read) - len(unread) + len(work.to_remove)
+            problems = [{"path": p.path, "reason": p.reason} for p in (*work.discovery.problems, *unread)]
     matches = current.identity == identity.expected()
     return {
         "generation": current.number,
@@ -131,3 +139,9 @@ def _index(opened: Opened, current: registry.Generation, store: apsw.Connection)
         "dirty": bool(lag or changed),
         "problems": problems,
     }
+
+
+def _unreadable(places: Sequence[NotePlace]) -> list[SourceProblem]:
+    """Which of these notes cannot be read and why: nobody waits for them, so they do not count as changes to come."""
+    read = (read_note(place) for place in places)
+    return [found for found in read if isinstance(found, SourceProblem) and found.reason != VANISHED]

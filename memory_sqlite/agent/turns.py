@@ -18,7 +18,7 @@ from memory_sqlite.text.frame import strip_frames
 from memory_sqlite.text.units import valid_unicode
 from memory_sqlite.transcripts import sessions
 from memory_sqlite.transcripts.bounds import Oversize, bounded
-from memory_sqlite.transcripts.normalise import normalise
+from memory_sqlite.transcripts.normalise import CALLS, normalise
 from memory_sqlite.values import dataclass
 
 
@@ -39,6 +39,8 @@ def prepare(
 ) -> Prepared:
     """Check everything before the first byte is written. Raises ``InvalidArgument``, ``RecordTooLarge``."""
     info = sessions.check_info(replace(info, key=sessions.check_key(info.key)))
+    if info.project is not None:
+        info = replace(info, project=_label(info.project, settings))
     _check_run_id(run_id)
     if oversize not in ("refuse", "truncate"):
         raise errors.InvalidArgument('oversize must be "refuse" or "truncate"')
@@ -49,11 +51,28 @@ def prepare(
     if settings.compatibility == "layered-memory":
         messages = _current_turn(messages)
     prepared = []
+    says_something = False
     for index, given in enumerate(messages):
         message = without_frames(normalise(given, redact=settings.redact_secrets, where=f"messages[{index}]"))
         if message is not None:
+            says_something = says_something or bool(message.text.strip()) or _holds_blocks(given)
             prepared.append(bounded(message, settings.max_record_bytes, oversize, what=f"messages[{index}]"))
-    return Prepared(info, tuple(prepared))
+    return Prepared(info, tuple(prepared) if says_something else ())
+
+
+def _label(label: str, settings: Settings) -> str:
+    """An id or name of the host's as it may be stored: never with a token in it, and still unlike any other."""
+    if not settings.redact_secrets:
+        return label
+    from memory_sqlite.text.secrets import mask_label
+
+    return mask_label(label)
+
+
+def _holds_blocks(given: Mapping[str, Any]) -> bool:
+    """Whether a message without words has blocks (an image) or calls that are worth keeping."""
+    content = given.get("content")
+    return bool(content and not isinstance(content, str)) or any(given.get(key) for key in CALLS)
 
 
 def _current_turn(messages: Sequence[Any]) -> list[Mapping[str, Any]]:
@@ -87,13 +106,13 @@ def without_frames(message: Message) -> Message | None:
 
 def remember(opened: Opened, prepared: Prepared, run_id: str | None, settings: Settings, clock: Clock) -> Receipt:
     """Store in one transaction, then let the index apply it. An index that cannot take it now gets it later."""
-    if not any(message.text.strip() or message.raw for message in prepared.messages):
+    if not prepared.messages:
         return Receipt("empty", prepared.info.key)
     stored = remember_turns(
         opened.store,
         prepared.info,
         prepared.messages,
-        run_id=run_id.strip() if run_id is not None else None,
+        run_id=_label(run_id.strip(), settings) if run_id is not None else None,
         way="remember",
         settings=settings,
         clock=clock,

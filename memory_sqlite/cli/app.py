@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "remember": ("remember", "Store one turn of a conversation."),
     "import": ("importing", "Bring in transcripts or another product's memory."),
     "index": ("index", "Bring the search index up to date with notes and store."),
+    "watch": ("watch", "Follow the notes and keep the search index up to date."),
     "search": ("search", "Find notes, facts and messages."),
     "get": ("get", "Read a note, a record or a stretch of a transcript."),
     "recall": ("recall", "Show the block a host would put before a prompt."),

@@ -80,6 +80,10 @@ def _guarded(command: Callable[[], object], output: Output) -> int:
     except Terminated:
         return _own(output, "terminated", "terminated", retryable=True)
     except Exception as error:
+        if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "apsw":
+            lost = errors.SqliteUnsuitable("apsw is not there, or only a part of it")
+            show(output, lost.code, lost.message, lost.hint, lost.retryable)
+            return lost.exit_code
         if os.environ.get("MEMORY_SQLITE_DEBUG"):
             import traceback
 

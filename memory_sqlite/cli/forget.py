@@ -49,7 +49,7 @@ def command(state: State, dry_run: bool, yes: bool, **chosen: Any) -> int:
     """
     output = state.output
     with state.open() as memory:
-        if not dry_run and not yes and not output.json and sys.stdin is not None and sys.stdin.isatty():
+        if not (dry_run or yes or output.json) and _is_terminal():
             planned = memory.forget(dry_run=True, **chosen)
             _show(output, planned)
             if planned.status != "disabled":
@@ -58,6 +58,11 @@ def command(state: State, dry_run: bool, yes: bool, **chosen: Any) -> int:
     output.document({"ok": True, **to_json(report)})
     _show(output, report)
     return UNFINISHED_EXIT_CODE if report.status == "unfinished" else 0
+
+
+def _is_terminal() -> bool:
+    """Whether there is a person to ask."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 _DONE: Final = {

@@ -36,6 +36,8 @@ def command(state: State, reference: str, from_line: int, lines: int | None, off
         output.note("Memory is disabled (enabled = false).")
     elif passage.status == "not_found":
         output.note(f"Nothing is known as {one_line(reference)}.")
+    elif passage.lines == 0:
+        output.note(f"It has no line {passage.from_line}.")
     else:
         output.line(plain(passage.text).removesuffix("\n"))
         if passage.truncated and passage.next_from is not None:

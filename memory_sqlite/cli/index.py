@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from memory_sqlite.cli import reports
+from memory_sqlite.cli.hits import counted
 from memory_sqlite.cli.options import Command, State, stated
 from memory_sqlite.cli.progress import Bars
 from memory_sqlite.model import to_json
@@ -30,6 +31,11 @@ def command(state: State, full: bool) -> None:
     if report.status == "disabled":
         output.note("Memory is disabled (enabled = false).")
         return
-    changes = f"{report.added} added, {report.changed} changed, {report.removed} removed, {report.unchanged} unchanged"
-    output.line(f"Indexed in {report.seconds:.1f} s: {changes}; {report.chunks} chunks.")
+    if full:
+        held = f"{counted(report.chunks, 'passage')}, with those of {counted(report.added, 'note')}"
+        output.line(f"Built index {report.generation} in {report.seconds:.1f} s: {held}.")
+    else:
+        notes = f"notes: {report.added} added, {report.changed} changed, {report.removed} removed"
+        written = f"{counted(report.chunks, 'passage')} written"
+        output.line(f"Indexed in {report.seconds:.1f} s: {notes}, {report.unchanged} unchanged; {written}.")
     reports.problems(output, report.problems)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TextIO
 
 _ESCAPES: Final = re.compile(
@@ -32,6 +32,23 @@ def one_line(text: str, limit: int = 200) -> str:
     """The text on one line and bounded, for names, paths and labels."""
     flat = " ".join(plain(text).split())
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows as lines whose cells stand below each other, two spaces apart; nothing is padded at the end of a line."""
+    widths = [max(_width(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(padded).rstrip()
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal: two for wide characters, none for those that combine."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def prepare_streams() -> None:
@@ -85,6 +102,27 @@ class Output:
             text = json.dumps(value, ensure_ascii=True, indent=indent, default=str)
         self.written = True
         self._write(sys.stdout, text)
+
+    def event(self, value: Mapping[str, Any]) -> None:
+        """One JSON document a line, for commands that go on: printed at once, and as many as there are."""
+        if not self.json:
+            return
+        import json
+
+        self.written = True
+        self._write(sys.stdout, json.dumps(value, ensure_ascii=True, default=str))
+        self.flush()
+
+    @staticmethod
+    def flush() -> None:
+        """Let a reader on a pipe see what was printed so far."""
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputFailed(error.strerror or "") from None
 
     def line(self, text: str = "") -> None:
         """One line of the human answer; ``text`` must have gone through ``plain`` where it holds stored text."""

@@ -7,11 +7,14 @@ finds everything already known; notes that were edited in the meantime are kept.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from shlex import quote
+from shutil import which
 from typing import Final
 
 import click
@@ -22,6 +25,7 @@ from memory_sqlite.cli.output import one_line, plain
 from memory_sqlite.cli.progress import Bars
 from memory_sqlite.model import IndexReport, to_json
 
+NAME: Final = "memory-sqlite"
 AGENT: Final = "quickstart"
 SESSION: Final = "quickstart-sample"
 WORKSPACE: Final = "quickstart-notes"
@@ -107,14 +111,23 @@ def command(state: State) -> None:
 
 
 def _say_next(state: State, workspace: Path) -> None:
-    given = f" --data-dir {one_line(str(state.settings.data_dir), 400)}" if "data_dir" in state.given else ""
-    command_line = f"memory-sqlite --agent {AGENT}{given}"
+    given = f" --data-dir {quote(one_line(str(state.settings.data_dir), 400))}" if "data_dir" in state.given else ""
+    program = _program()
+    command_line = f"{program} --agent {AGENT}{given}"
     state.output.line()
     state.output.line("Go on:")
     state.output.line(f"  {command_line} search lighthouse key")
     state.output.line(f"  {command_line} get memory/people.md")
     state.output.line(f"  {command_line} index      # after editing a note in {one_line(str(workspace), 400)}")
-    state.output.line("  memory-sqlite --help")
+    state.output.line(f"  {program} --help")
+
+
+def _program() -> str:
+    """This program as the person can call it again: by its name where the shell finds it, else as it was called."""
+    called = sys.argv[0]
+    if Path(called).name != NAME or which(NAME) is not None:
+        return NAME
+    return quote(one_line(called, 400))
 
 
 def _copy_notes(source: Traversable, target: Path) -> None:

@@ -70,7 +70,7 @@ def command(state: State, query: tuple[str, ...], **options: Any) -> None:
         output.line("No match.")
     if page.withheld:
         output.note(f"{hits.counted(page.withheld, 'match', 'matches')} may not be seen by this session.")
-    if page.stale:
+    if page.stale and not page.warnings:  # a warning says why, and what to do
         output.note("Some changed notes are not indexed yet; run `memory-sqlite index`.")
     if page.coverage == "partial":
         output.note("Not everything was searched.")

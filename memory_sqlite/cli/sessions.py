@@ -9,7 +9,7 @@ import click
 
 from memory_sqlite.cli.hits import counted
 from memory_sqlite.cli.options import Command, State, stated
-from memory_sqlite.cli.output import one_line
+from memory_sqlite.cli.output import columns, one_line
 from memory_sqlite.model import to_json
 
 _EXAMPLES = """
@@ -32,12 +32,14 @@ def command(state: State, limit: int, offset: int) -> None:
         output.note("Memory is disabled (enabled = false).")
     elif not found:
         output.line("No sessions yet.")
-    for session in found:
-        output.line(_line(session))
+    for line in columns([_cells(session) for session in found]):
+        output.line(line)
+    if len(found) == limit:
+        output.note(f"There may be more: --offset {offset + limit}")
 
 
-def _line(session: Mapping[str, Any]) -> str:
-    """``friday  direct, owner  12 turns, 24 messages  2026-05-18 08:02Z to 2026-05-22 07:58Z``."""
+def _cells(session: Mapping[str, Any]) -> list[str]:
+    """``friday  direct, owner  12 turns, 24 messages  2026-05-18 08:02Z to 2026-05-22 07:58Z``, cell by cell."""
     nature = [session["chat_type"]]
     if session["kind"] not in ("interactive", "unknown"):
         nature.append(session["kind"])
@@ -45,7 +47,5 @@ def _line(session: Mapping[str, Any]) -> str:
         nature.append("owner")
     said = f"{counted(session['turns'], 'turn')}, {counted(session['messages'], 'message')}"
     times = " to ".join(f"{session[name][:16].replace('T', ' ')}Z" for name in ("started_at", "active_at"))
-    fields = [one_line(session["session"], 80), ", ".join(nature), said, times]
-    if session["project"]:
-        fields.append(f"project {one_line(session['project'], 60)}")
-    return "  ".join(fields)
+    project = f"project {one_line(session['project'], 60)}" if session["project"] else ""
+    return [one_line(session["session"], 80), ", ".join(nature), said, times, project]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -24,8 +24,23 @@ def command(state: State) -> None:
     with state.open(read_only=True) as memory:
         status = to_json(memory.status())
     state.output.document({"ok": True, **status})
+    status.pop("read_only", None)  # this command opens for reading only, so it is no news
+    if "sizes" in status:
+        status["sizes"] = {name: size(number) for name, number in status["sizes"].items()}
     for line in lines(status):
         state.output.line(line)
+
+
+_UNITS: Final = ("KiB", "MiB", "GiB")
+_LARGEST: Final = ("GiB", 1024**3)
+
+
+def size(number: int) -> str:
+    """Bytes as a person reads them: ``512 B``, ``72.0 KiB``, ``1.4 GiB``."""
+    if number < 1024:
+        return f"{number} B"
+    unit, step = next(((name, 1024**n) for n, name in enumerate(_UNITS, 1) if number < 1024 ** (n + 1)), _LARGEST)
+    return f"{number / step:,.1f} {unit}"
 
 
 def lines(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:

@@ -18,7 +18,7 @@ from memory_sqlite.storage.connection import writing
 from memory_sqlite.storage.fetch import integer, one_row
 
 LEXICAL_TABLES: Final = ("lexical", "lexical_context")
-_FIRST_TOMBSTONE_PAGE: Final = 1 << 53
+FIRST_TOMBSTONE_PAGE: Final = 1 << 53
 """FTS5 numbers the pages that list a segment's deleted rows from (segment + 2**16) * 2**37 on."""
 _PAGES_A_STEP: Final = 500
 """Pages merged a transaction: at most 54 ms at 200,000 chunks, so that no other writer waits long."""
@@ -27,26 +27,22 @@ _IN_MEMORY_BYTES: Final = 64 * limits.MIB
 """A larger file is written anew by way of a temporary file, which holds only what stays."""
 
 
-def deleted_words_remain(connection: apsw.Connection) -> bool:
-    """Whether a lexical table still lists deleted rows: their words are then in the file."""
-    return any(
-        integer(connection, f"SELECT count(*) FROM {table}_data WHERE id >= ?", (_FIRST_TOMBSTONE_PAGE,))
-        for table in LEXICAL_TABLES
-    )
+def merge_deleted(connection: apsw.Connection) -> bool:
+    """Merge every segment there is into one, a small transaction at a time; whether that came to its end.
 
-
-def merge_deleted(connection: apsw.Connection) -> None:
-    """Merge the lexical tables until no deleted row is listed any more, a small transaction at a time."""
+    When it has, no word of a row that was deleted before is left. Rows that others delete meanwhile (each turn that is
+    remembered replaces the contexts of its neighbours) are listed anew, and are theirs.
+    """
+    done = True
     for table in LEXICAL_TABLES:
         where = f"SELECT count(*) FROM {table}_data WHERE id >= ?"
-        if not integer(connection, where, (_FIRST_TOMBSTONE_PAGE,)):
+        if not integer(connection, where, (FIRST_TOMBSTONE_PAGE,)):
             continue
         _merge(connection, table, -_PAGES_A_STEP)
-        for _ in range(_STEPS_MOST):
-            if _merge(connection, table, _PAGES_A_STEP) < 2:
-                break
+        done = any(_merge(connection, table, _PAGES_A_STEP) < 2 for _ in range(_STEPS_MOST)) and done
     with writing(connection):
         rows.refresh_common_terms(connection)
+    return done
 
 
 def _merge(connection: apsw.Connection, table: str, pages: int) -> int:
@@ -57,8 +53,8 @@ def _merge(connection: apsw.Connection, table: str, pages: int) -> int:
     return connection.total_changes() - before
 
 
-def write_anew(connection: apsw.Connection, path: Path) -> None:
-    """Write every page anew from what is left, durably, and empty the WAL as far as readers allow."""
+def write_anew(connection: apsw.Connection, path: Path) -> bool:
+    """Write every page anew from what is left, durably, and empty the WAL; ``False`` while a reader needs that."""
     synchronous = integer(connection, "PRAGMA synchronous")
     connection.pragma("synchronous", "FULL")
     large = path.stat().st_size > _IN_MEMORY_BYTES
@@ -66,7 +62,7 @@ def write_anew(connection: apsw.Connection, path: Path) -> None:
         if large:
             connection.pragma("temp_store", 1)
         connection.execute("VACUUM").fetchall()
-        empty_wal(connection)
+        return empty_wal(connection)
     finally:
         if large:
             connection.pragma("temp_store", 2)

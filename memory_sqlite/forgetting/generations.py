@@ -7,6 +7,7 @@ documents that the store does not know any more are deleted, so that it cannot t
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Final
 
 import apsw
@@ -49,9 +50,10 @@ def erase(opened: Opened, *, heavy: bool) -> list[ForgottenGeneration]:
     Returns every generation file that is left, the current one first. One that could not be cleaned (locked, damaged,
     no room) is no reason to stop: it is told, and the next open tries again.
     """
+    found = [*_erase_current(opened, heavy)]
+    # now that the writer has moved on, nothing of ours holds an older file
     opened.keeper.drop_readers()
     rebuild.tidy(opened.store)
-    found = [*_erase_current(opened, heavy)]
     current = registry.current(opened.store.connection)
     building = _building(opened)
     for number in files.numbers(opened.store.directory):
@@ -74,10 +76,10 @@ def _erase_current(opened: Opened, heavy: bool) -> list[ForgottenGeneration]:
         assert current is not None, "it has a writer"
         with translated_index():
             _drop_unknown(opened, index)
-            if heavy or compact.deleted_words_remain(index):
-                compact.merge_deleted(index)
-                compact.write_anew(index, paths.generation_file(opened.store.directory, current.number))
-            erased = compact.empty_wal(index) and not compact.deleted_words_remain(index)
+            if heavy:
+                erased = _clean(index, paths.generation_file(opened.store.directory, current.number))
+            else:
+                erased = compact.empty_wal(index)
     except errors.MemorySqliteError:
         erased = False
     return [] if current is None else [ForgottenGeneration(current.number, "current", held=False, erased=erased)]
@@ -91,9 +93,7 @@ def _erase_retired(opened: Opened, number: int) -> ForgottenGeneration:
         try:
             with translated_index():
                 _drop_unknown(opened, index)
-                compact.merge_deleted(index)
-                compact.write_anew(index, path)
-                erased = compact.empty_wal(index) and not compact.deleted_words_remain(index)
+                erased = _clean(index, path)
         finally:
             index.close()
     except (errors.MemorySqliteError, apsw.Error):
@@ -101,6 +101,12 @@ def _erase_retired(opened: Opened, number: int) -> ForgottenGeneration:
         erased = False
     rebuild.tidy(opened.store)
     return ForgottenGeneration(number, "retired", held=path.exists(), erased=erased or not path.exists())
+
+
+def _clean(index: apsw.Connection, path: Path) -> bool:
+    """Words and bytes of deleted rows; whether they are gone."""
+    merged = compact.merge_deleted(index)
+    return compact.write_anew(index, path) and merged
 
 
 def _drop_unknown(opened: Opened, index: apsw.Connection) -> None:

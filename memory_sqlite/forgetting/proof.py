@@ -20,8 +20,8 @@ from memory_sqlite.forgetting.samples import Samples
 from memory_sqlite.limits import MIB
 from memory_sqlite.values import dataclass
 
-_WORK_BYTES: Final = 8 * 1024 * MIB
-"""Bytes of files times pieces: about 4 s of searching."""
+_WORK_BYTES: Final = 2 * 1024 * MIB
+"""Bytes of files times pieces: about a second of searching."""
 _LEAST_PIECES: Final = 16
 _TIMEOUT_S: Final = 300
 

@@ -78,8 +78,11 @@ def _entomb_turn(store: Store, turn_id: int, now: int) -> int:
         named = {str(entry_id) for entry_id, _ in entries if not entry_id.startswith(_ARRIVED_WITHOUT_ID)}
         named |= {host_id} if host_id is not None else set()
         for entry_id in sorted(named):
-            subject = tombstones.entry(store.key, token, entry_id)
-            added += tombstones.add(connection, "entry", subject, reason=REASON, at=now)
+            for subject in (
+                tombstones.entry(store.key, token, entry_id),
+                tombstones.spoken_entry(store.key, token, entry_id, digest),
+            ):
+                added += tombstones.add(connection, "entry", subject, reason=REASON, at=now)
         for way in _WAYS:
             # by a way it has come before, the same words are another utterance, and may be said again
             if all(way != arrived for _, arrived in entries):
@@ -110,8 +113,9 @@ def step(store: Store, settings: Settings, clock: Clock, tally: Tally, samples: 
         freed |= _delete_record(connection, row_id, tally, samples, clock.now_ms())
     for turn_id in turn_ids:
         _delete_turn(connection, turn_id, tally, samples)
-    tally.revived += supersession.bring_back(connection, freed)
+    supersession.bring_back(connection, freed)
     tally.restated += supersession.restate(store, said_again, settings, clock)
+    tally.revived += supersession.count_in_force(connection, freed)
     if session_id is not None:
         _delete_session(connection, session_id, tally)
     return True

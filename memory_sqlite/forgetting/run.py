@@ -154,11 +154,11 @@ def _clean(
     erased.generations = generations.erase(opened, heavy=heavy)
     erased.reasons += _generation_reasons(erased.generations)
     store_done = _erase_store(opened, heavy, erased)
-    _search(opened, samples, erased)
+    clean = _search(opened, samples, erased)
     with opened.store.transaction() as connection:
         if not erased.reasons:
             rows.finish(connection, numbers)
-        elif store_done and all(one.erased for one in erased.generations if one.state == "current"):
+        elif clean and store_done and all(one.erased for one in erased.generations if one.state == "current"):
             rows.reach(connection, numbers, "bytes")
     return erased
 
@@ -216,8 +216,10 @@ def _erase_store(opened: Opened, heavy: bool, erased: _Erased) -> bool:
     try:
         with translated("the store"):
             if heavy:
-                compact.write_anew(store.connection, store.directory / paths.STORE_FILE)
-            if not compact.empty_wal(store.connection):
+                emptied = compact.write_anew(store.connection, store.directory / paths.STORE_FILE)
+            else:
+                emptied = compact.empty_wal(store.connection)
+            if not emptied:
                 erased.reasons.append("somebody is reading the store, so that its WAL could not be emptied")
         return True
     except (errors.StoreBusy, errors.DiskFull) as error:
@@ -225,15 +227,17 @@ def _erase_store(opened: Opened, heavy: bool, erased: _Erased) -> bool:
         return False
 
 
-def _search(opened: Opened, samples: Samples, erased: _Erased) -> None:
-    """Bring the notes up to date, so that the index holds none of the old ones, and look into the files."""
+def _search(opened: Opened, samples: Samples, erased: _Erased) -> bool:
+    """Bring the notes up to date, and look into the files; ``False`` when there is a trace of what was forgotten."""
     index = None
     try:
         index = opened.keeper.writer()
         if erased.notes and opened.workspace is not None and opened.workspace.is_dir():
             with translated_index():
                 work = notes_index.plan(index, opened.workspace, opened.settings.extra_paths)
-                notes_index.carry_out(index, work, forgotten=opened.is_forgotten_note)
+                notes_index.carry_out(
+                    index, work, forgotten=opened.is_forgotten_note, redact=opened.settings.redact_secrets
+                )
     except errors.IndexUnavailable:
         index = None
     with translated("the store"):
@@ -242,6 +246,7 @@ def _search(opened: Opened, samples: Samples, erased: _Erased) -> None:
     if found.problem is not None:
         erased.reasons.append(found.problem)
     erased.reasons += [f"traces were found in {name}" for name in found.files]
+    return not found.files
 
 
 def _report(chosen: Chosen, planned: NotePlan, tally: Tally, erased: _Erased | None, seconds: float) -> ForgetReport:

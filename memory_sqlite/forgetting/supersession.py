@@ -93,9 +93,8 @@ def unlink(connection: apsw.Connection, row_id: int) -> set[int]:
     return {int(freed) for freed, successor in rows if successor is None}
 
 
-def bring_back(connection: apsw.Connection, freed: Iterable[int]) -> int:
-    """Facts that nothing supersedes any more are in force again, unless they go too; returns how many."""
-    count = 0
+def bring_back(connection: apsw.Connection, freed: Iterable[int]) -> None:
+    """Facts that nothing supersedes any more are in force again, unless they go too."""
     for row_id in sorted(freed):
         connection.execute(
             "UPDATE records SET status = 'active' WHERE id = ? AND status = 'superseded' AND superseded_by IS NULL"
@@ -105,8 +104,14 @@ def bring_back(connection: apsw.Connection, freed: Iterable[int]) -> int:
         )
         if connection.changes():
             change_log.append(connection, "record", row_id)
-            count += 1
-    return count
+
+
+def count_in_force(connection: apsw.Connection, freed: Iterable[int]) -> int:
+    """How many of them are, when what was restated has superseded what it supersedes."""
+    return sum(
+        connection.execute("SELECT 1 FROM records WHERE id = ? AND status = 'active'", (row_id,)).get is not None
+        for row_id in freed
+    )
 
 
 def restate(store: Store, said_again: Iterable[SaidAgain], settings: Settings, clock: Clock) -> int:

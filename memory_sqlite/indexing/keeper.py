@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import apsw
 
@@ -46,6 +47,8 @@ class IndexKeeper:
         self._lock = threading.Lock()
         self._closed = False
         self._damaged = 0
+        self.before_retiring: list[Callable[[Path], object]] = []
+        """Told the path of a generation that is current no more, before its file is tried to be taken away."""
 
     def number(self) -> int | None:
         """The current generation's number as the store says now; any thread may ask."""
@@ -79,9 +82,13 @@ class IndexKeeper:
 
     def rebuild(self, fill_notes: FillNotes, progress: rebuild.Progress | None = None) -> None:
         """Build and publish the next generation, letting go of the old one."""
+        before = self.number()
         self._let_go()
         rebuild.rebuild(self._store, self._clock, fill_notes, progress)
         self.drop_readers()  # searches of other threads went on reading the old one meanwhile
+        if before is not None:
+            for tell in self.before_retiring:
+                tell(paths.generation_file(self._store.directory, before))
         rebuild.tidy(self._store)
 
     def writer(self) -> apsw.Connection:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -83,8 +84,11 @@ def carry_out(
     deadline: Callable[[], bool] | None = None,
     progress: Progress | None = None,
     forgotten: Forgotten | None = None,
+    redact: bool = True,
 ) -> NotesReport:
     """Read, chunk and file what the plan names; ``deadline`` is asked between notes and ends the pass early.
+
+    With ``redact`` a secret in a note is masked before it is chunked: the index never holds it; ``get`` reads the file.
 
     ``forgotten`` says of a path and hash whether that version of the note was forgotten; it is asked within the
     transaction that would file it, so that what is forgotten while notes are read does not come back.
@@ -96,7 +100,7 @@ def carry_out(
         if deadline is not None and deadline():
             report.finished = False
             break
-        document = _read(place, report)
+        document = _read(place, report, redact)
         if document is not None:
             batch.append(document)
         if len(batch) >= _BATCH:
@@ -112,7 +116,7 @@ def carry_out(
     return report
 
 
-def _read(place: NotePlace, report: NotesReport) -> Document | None:
+def _read(place: NotePlace, report: NotesReport, redact: bool) -> Document | None:
     from memory_sqlite.sources import notes  # looking whether anything changed needs none of the chunker
 
     note = notes.read_note(place)
@@ -121,6 +125,10 @@ def _read(place: NotePlace, report: NotesReport) -> Document | None:
             report.problems.append(note)
             report.unread += 1
         return None
+    if redact:
+        from memory_sqlite.text.secrets import mask  # its patterns are compiled only where a note is read
+
+        note = replace(note, text=mask(note.text, keep_lines=True)[0])
     document, problems = notes.note_document(place, note)
     report.problems += problems
     return document

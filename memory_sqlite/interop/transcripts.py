@@ -38,6 +38,7 @@ _OPEN_TURN_BYTES: Final = 8 * 1024 * 1024
 _BULK_CHANGES: Final = 5_000
 """After this many changes the index is tidied as after a build: it was measured 2 to 4 times faster to search."""
 _PROBLEMS_MAX: Final = 200
+_MISSING: Final = "no such file or directory"
 _UNSETTLED_NS: Final = 50_000_000
 
 
@@ -107,7 +108,11 @@ def import_files(
     started = clock.monotonic()
     tally = _Tally()
     first_error: errors.MemorySqliteError | None = None
-    for path in _files(paths, tally):
+    missing = [path for path in paths if not path.exists()]
+    for path in missing:
+        tally.problem(path, _MISSING)
+        first_error = first_error or errors.InvalidArgument(f"{path.name}: {_MISSING}")
+    for path in _files([path for path in paths if path not in missing], tally):
         try:
             _import_file(opened, path, said, format, settings, clock, progress, tally)
         except (errors.UnknownFormat, errors.InvalidArgument, errors.SessionConflict) as error:
@@ -140,10 +145,8 @@ def _files(paths: list[Path], tally: _Tally) -> Iterator[Path]:
             if not found:
                 tally.problem(path, "holds no *.jsonl file")
             yield from (p for p in found if not p.is_symlink())
-        elif path.exists():
-            yield path
         else:
-            tally.problem(path, "no such file or directory")
+            yield path
 
 
 def _import_file(
@@ -157,7 +160,7 @@ def _import_file(
     tally: _Tally,
 ) -> None:
     status = path.stat()
-    key = f"{path.absolute()}\n{said.key}"
+    key = _cursor_key(path, said)
     stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     known = opened.store.connection.execute(
         "SELECT device, inode, size, mtime_ns FROM import_cursors WHERE path = ?", (key,)
@@ -175,6 +178,13 @@ def _import_file(
                 "INSERT OR REPLACE INTO import_cursors VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (key, transcript.format, *stamp, clock.now_ms()),
             )
+
+
+def _cursor_key(path: Path, said: SessionInfo) -> str:
+    """An unchanged file is read again when the caller says something else about its sessions than the last time."""
+    more = (said.chat_type, said.kind, said.sender_is_owner)
+    told = "".join(f"\t{value}" for value in more) if any(value is not None for value in more) else ""
+    return f"{path.absolute()}{told}\n{said.key}"
 
 
 def _store_items(

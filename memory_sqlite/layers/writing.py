@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import apsw
 
+from memory_sqlite import limits
 from memory_sqlite.clock import Clock, utc_day
 from memory_sqlite.config import Settings
 from memory_sqlite.layers import compatible, standard
@@ -142,13 +143,20 @@ class _Writer:
         by_scope = self.settings.profile_scope == "agent"
         return trusted and (by_scope or (self.session.owner_private and not self.compatible))
 
+    def _event_time(self, stored: StoredMessage | None) -> int:
+        """When it was said. A clock that is ahead must not make a fact that nothing said later can ever correct: what
+        comes out of the future was said now. The message itself keeps the host's time."""
+        at = stored.message.at if stored is not None and stored.message.at is not None else self.turn.at
+        now = self.clock.now_ms()
+        return at if at <= now + limits.SAME_TURN_WINDOW_MS else now
+
     def remember_fact(self, fact: Fact, stored: StoredMessage) -> str:
         """L3 of one fact alone."""
         return self._remember_fact(fact, stored, stored.origin == "owner")[0]
 
     def _remember_fact(self, fact: Fact, stored: StoredMessage, trusted: bool) -> tuple[str, list[str]]:
         agent_wide = self._agent_wide(trusted)
-        at = stored.message.at if stored.message.at is not None else self.turn.at
+        at = self._event_time(stored)
         rivals = [] if fact.slot is None else self._active_facts(fact.slot, agent_wide, stored.origin)
         # "I don't live in Oslo any more" speaks of Oslo only and leaves Bergen alone; so does the reverse
         rivals = [r for r in rivals if r[2] == fact.value or (fact.polarity > 0 and r[3] > 0)]
@@ -245,7 +253,7 @@ class _Writer:
                 day,
                 folder,
                 ordinal,
-                message.at if message and message.at is not None else self.turn.at,
+                self._event_time(stored),
                 now,
             ),
         )

@@ -17,7 +17,8 @@ from memory_sqlite.limits import FRAME_MAX_BYTES
 from memory_sqlite.values import dataclass
 
 _LENGTHS: Final = struct.Struct(">II")
-_READ_BYTES: Final = 1 << 20
+_READ_BYTES: Final = 1 << 16
+"""What a pipe holds on Linux."""
 
 
 class WireError(ValueError):

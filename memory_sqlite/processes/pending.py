@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from memory_sqlite import errors
 from memory_sqlite.limits import ABORT_POLL_S
@@ -27,6 +27,12 @@ LATE: Final = "the deadline passed before the request was answered"
 
 class WorkerDefect(RuntimeError):
     """A worker failed in a way that no error of the catalogue stands for: a mistake in this package."""
+
+
+class Aborting(Protocol):
+    """What says that nobody wants the answer any more: an event, or a deadline."""
+
+    def is_set(self) -> bool: ...
 
 
 class Pending:
@@ -71,7 +77,7 @@ class Pending:
         """Whether the outcome is known."""
         return self._done.is_set()
 
-    def result(self, abort: threading.Event | None = None) -> Any:
+    def result(self, abort: Aborting | None = None) -> Any:
         """Wait for the outcome: the checked answer, or the error.
 
         When ``abort`` is set while this waits, the request is cancelled. Raises what became of it: ``Cancelled``,

@@ -103,6 +103,8 @@ class Pool:
 
         Raises ``Overloaded``, ``MemoryClosed``, ``FrameTooLarge``, ``WorkerLost`` when there are no workers here.
         """
+        if deadline_s is not None:
+            deadline_s = max(0.0, deadline_s)  # what is left may be less than nothing
         with self._lock:
             self._number += 1
             number = self._number
@@ -156,12 +158,11 @@ class Pool:
         return asked
 
     def describe(self) -> dict[str, Any]:
-        """For ``status``: whether workers can be had, how many there are, what waits, how many were lost."""
+        """For ``status``: whether workers can be had, those that are ready, what waits or runs, how many were lost."""
         with self._lock:
             return {
                 "available": self.available,
-                "workers": sum(slot.state in ("idle", "busy") for slot in self._slots),
-                "pids": [slot.child.pid for slot in self._slots if slot.child is not None],
+                "pids": [slot.child.pid for slot in self._slots if slot.child and slot.state in ("idle", "busy")],
                 "pending": self._queue.charged,
                 "lost": self._lost,
             }

@@ -6,7 +6,6 @@ answers searches; it sends path and number with each request and takes ``Gone`` 
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from memory_sqlite.model import DocumentKind
 from memory_sqlite.processes import checks, hits
 from memory_sqlite.processes.frames import WireError
 from memory_sqlite.processes.hits import Found, SearchRequest
-from memory_sqlite.processes.pending import Pending
+from memory_sqlite.processes.pending import Aborting, Pending
 from memory_sqlite.processes.pool import Pool
 from memory_sqlite.processes.questions import HydrateRequest, PresenceRequest, Question, State, StateRequest, Texts
 from memory_sqlite.processes.slots import Bounds
@@ -45,7 +44,7 @@ class Retrieval:
         asked: SearchRequest,
         *,
         deadline_s: float | None = None,
-        abort: threading.Event | None = None,
+        abort: Aborting | None = None,
     ) -> Found:
         """What ``search.run.search`` returns for the generation ``number`` at ``path``."""
         found: Found = self.submit_search(path, number, asked, deadline_s=deadline_s).result(abort)

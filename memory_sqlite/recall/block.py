@@ -14,12 +14,13 @@ from typing import Final, Literal
 from memory_sqlite import limits
 from memory_sqlite.agent import arguments, freshness
 from memory_sqlite.agent.answer import answer
+from memory_sqlite.agent.deadline import Deadline
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.model import Hit, RecallBlock
 from memory_sqlite.recall import intents, profile
-from memory_sqlite.recall.deadline import Deadline, run_within
+from memory_sqlite.recall.deadline import run_within
 from memory_sqlite.recall.relevance import relevant
 from memory_sqlite.recall.vocabulary import KnownWords
 from memory_sqlite.text.frame import CLOSE, ITEM, NOTICE, OPEN, close_frame, one_line, strip_frames, whole_escapes
@@ -95,9 +96,7 @@ def _find(
         # changed notes may take half of the time that is left, never the search's half
         fresh = freshness.freshen(opened, clock, lock, min(limits.FRESHNESS_BUDGET_S, guard.left() / 2))
     guard.check()
-    page = answer(
-        opened, asked, viewer, fresh, settings, clock, cancelled=guard.is_over, on_connection=guard.interruptible
-    )
+    page = answer(opened, asked, viewer, fresh, settings, clock, guard=guard)
     with opened.keeper.reader() as index, guard.interruptible(index):
         hits = relevant(words, page.hits, KnownWords(index), facts, now_ms=clock.now_ms())
     with opened.store.readers.borrow() as store, guard.interruptible(store):

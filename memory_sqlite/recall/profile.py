@@ -33,6 +33,8 @@ _FROM: Final = (
     "FROM records AS r JOIN sessions AS s ON s.id = r.session_id"
     " WHERE r.status = 'active' AND r.slot IS NOT NULL AND r.layer = 'L3'"
     " AND NOT (r.kind = 'instruction' AND r.origin <> 'owner')"
+    # a session may become known as the host's own after its first words
+    " AND s.kind NOT IN ('cron', 'heartbeat', 'subagent')"
     " AND (:operator OR r.session_id = :session OR (:private AND r.agent_wide = 1))"
 )
 _NEWEST: Final = "ORDER BY r.event_at DESC, r.id DESC LIMIT :limit"

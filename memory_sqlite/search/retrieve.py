@@ -21,7 +21,7 @@ from memory_sqlite.search.filters import Filters
 from memory_sqlite.search.hydrate import describe, weighables
 from memory_sqlite.search.query import Query, Term
 from memory_sqlite.search.texts import count_in_texts, read_texts
-from memory_sqlite.search.vocabulary import Vocabulary
+from memory_sqlite.search.vocabulary import TEXT_COLUMNS, Vocabulary
 
 BEST_ROWS: Final = 128
 """Rows taken from each lexical table before exact scoring (LoCoMo R@10: .808 with 200, .806 with 100)."""
@@ -34,7 +34,6 @@ TRUST_COMPLETION: Final = 0.8
 TRUST_NEAR: Final = (1.0, 0.7, 0.5)
 """By number of edits."""
 
-_TEXT_COLUMNS: Final = "body question heading path trigger"
 _WEAK: Final = frozenset({"character", "part"})
 
 
@@ -75,13 +74,15 @@ def _retrieve(
     cancelled: Callable[[], bool],
 ) -> Candidates:
     averages, rows = _statistics(connection)
-    vocabulary = Vocabulary(connection)
+    vocabulary = Vocabulary(connection, filters.viewer.expression())
     terms = _resolve(vocabulary, query.terms, rows)
     _check(cancelled)
     if not any(term.chosen and term.count for term in terms) or any(
         term.term.required and not term.count for term in terms
     ):
-        return Candidates(terms, [], warnings=query.warnings)
+        return Candidates(
+            terms, [], withheld=_withheld(connection, vocabulary, terms, filters), warnings=query.warnings
+        )
     candidates, averages["context"] = _collect(connection, terms, filters, max(BEST_ROWS, limit), cancelled)
     if any(candidate.window for candidate in candidates):
         _weigh_windows(connection, vocabulary, terms)
@@ -105,7 +106,7 @@ def _retrieve(
         kept = kept[:limit]
     describe(connection, kept)
     _check(cancelled)
-    return Candidates(terms, kept, coverage, _withheld(connection, terms, filters), query.warnings)
+    return Candidates(terms, kept, coverage, _withheld(connection, vocabulary, terms, filters), query.warnings)
 
 
 def _order(candidate: Candidate) -> tuple[float, int, int]:
@@ -190,7 +191,7 @@ def _collect(
     found, _ = match.best_rows(
         connection,
         "lexical",
-        match.expression(_TEXT_COLUMNS, chosen, required, clauses),
+        match.expression(TEXT_COLUMNS, chosen, required, clauses),
         len(phrases),
         best,
         since=filters.since,
@@ -272,15 +273,25 @@ def _strong(candidates: list[Candidate], terms: tuple[Resolved, ...]) -> list[Ca
     return kept or candidates
 
 
-def _withheld(connection: apsw.Connection, terms: tuple[Resolved, ...], filters: Filters) -> int:
+def _withheld(
+    connection: apsw.Connection, vocabulary: Vocabulary, terms: tuple[Resolved, ...], filters: Filters
+) -> int:
     viewer = filters.viewer.expression()
     if viewer is None:
         return 0
     phrases = [
         probe for term in terms if term.chosen and term.count and term.term.kind not in _WEAK for probe in term.probes
     ]
+    # words that stand only where this viewer may not look
+    phrases += [
+        probe
+        for term in terms
+        if (not term.count or term.trust < 1.0) and term.term.kind not in _WEAK
+        for probe in term.term.probes
+        if min(vocabulary.count_anywhere(token) for token in probe)
+    ]
     if not phrases:
         return 0
     own = filters.expression()
-    wanted = f"({{{_TEXT_COLUMNS}}} : ({match.any_of(phrases)}))" + (f" AND ({own})" if own is not None else "")
+    wanted = f"({{{TEXT_COLUMNS}}} : ({match.any_of(phrases)}))" + (f" AND ({own})" if own is not None else "")
     return match.count_rows(connection, "lexical", f"({wanted}) NOT ({viewer})", WITHHELD_MAX)

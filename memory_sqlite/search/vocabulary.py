@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from itertools import islice
 from typing import Final
 
 import apsw
@@ -18,6 +19,10 @@ EXPANSIONS_MAX: Final = 6
 FUZZY_BUDGET_S: Final = 0.03
 """Scanning the vocabulary for near words stops after this long: a typo must not cost more than the search."""
 FUZZY_MIN_CHARS: Final = 4
+HIDDEN_LOOKED_AT: Final = 100
+"""Expansions of one word that are tried for one who may not see everything, before it is given up."""
+TEXT_COLUMNS: Final = "body question heading path trigger"
+"""The columns of ``lexical`` that hold words of texts."""
 
 _STEMS_MAX: Final = 50_000
 _stems: dict[str, str] = {}
@@ -27,8 +32,12 @@ _stems: dict[str, str] = {}
 class Vocabulary:
     """Stems and document counts of one generation; keeps what it has looked up for the length of one search."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, visible: str | None = None) -> None:
+        """``visible`` is the FTS expression of the rows that whoever asks may see, ``None`` for all of them: a word
+        that stands in no such row counts as unknown, and is never what an unknown word may have meant."""
         self._connection = connection
+        self._visible = visible
+        self._seen: dict[str, bool] = {}
         name, *arguments = shlex.split(FTS_TOKENIZER)
         self._stemmer = connection.fts5_tokenizer(name, arguments)
         self._counts: dict[str, int] = {}
@@ -66,7 +75,26 @@ class Vocabulary:
         return common
 
     def count(self, token: str) -> int:
-        """In how many rows a token occurs."""
+        """In how many rows a token occurs; 0 when it occurs in none that may be seen."""
+        known = self.count_anywhere(token)
+        return known if known and self._is_visible(token) else 0
+
+    def _is_visible(self, word: str) -> bool:
+        if self._visible is None:
+            return True
+        known = self._seen.get(word)
+        if known is None:
+            quoted = word.replace('"', '""')
+            known = self._seen[word] = bool(
+                self._connection.execute(
+                    "SELECT EXISTS (SELECT 1 FROM lexical WHERE lexical MATCH ?)",
+                    (f'{{{TEXT_COLUMNS}}} : "{quoted}" AND ({self._visible})',),
+                ).get
+            )
+        return known
+
+    def count_anywhere(self, token: str) -> int:
+        """In how many rows a token occurs, whoever may see them."""
         stem = self.stem(token)
         known = self._counts.get(stem)
         if known is None:
@@ -117,12 +145,16 @@ class Vocabulary:
                     if edits <= allowed:
                         found.append((edits, -int(doc), str(term)))
         found.sort()
-        spelled = self._spelled([term for edits, _, term in found if edits == found[0][0]])
-        return [(word, found[0][0]) for word in spelled]
+        nearest = self._spelled([term for edits, _, term in found if edits == found[0][0]])
+        if not nearest and found:  # the nearest are nobody's to see
+            found = [item for item in found if item[0] > found[0][0]]
+            nearest = self._spelled([term for _, _, term in found])
+        return [(word, found[0][0]) for word in nearest]
 
     def _spelled(self, stems: list[str]) -> list[str]:
-        words = (self.spelling(stem) for stem in stems[: 2 * EXPANSIONS_MAX])
-        return [word for word in words if word is not None][:EXPANSIONS_MAX]
+        looked_at = 2 * EXPANSIONS_MAX if self._visible is None else HIDDEN_LOOKED_AT
+        words = (self.spelling(stem) for stem in stems[:looked_at])
+        return list(islice((word for word in words if word is not None and self._is_visible(word)), EXPANSIONS_MAX))
 
 
 def _is_word(term: str) -> bool:

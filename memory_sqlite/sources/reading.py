@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -246,14 +247,14 @@ def _read_records(
     else:
         where = "s.token = ? AND r.folder = ? AND r.day = ?"
         bindings = (match["token"], match["folder"], match["day"])  # type: ignore[assignment]
-    rows = all_rows(
-        store,
-        f"{_RECORD} WHERE {where} AND r.ordinal >= ? ORDER BY r.ordinal LIMIT ?",
-        (*bindings, from_line, lines + 1),
+    rows = store.execute(
+        f"{_RECORD} WHERE {where} AND r.ordinal >= ? ORDER BY r.ordinal",
+        (*bindings, from_line),
     )
-    if not rows and audience.operator:
+    # a day's file has records of many sessions: others' must not fill the window before one's own is reached
+    readable = list(islice((row for row in rows if _may_read_record(audience, row)), lines + 1))
+    if not readable and audience.operator:
         return Passage("not_found", requested, path)
-    readable = [row for row in rows if _may_read_record(audience, row)]
     if not readable:
         raise errors.AccessDenied("this session may not read those records")
     shown = readable[:lines]

@@ -40,6 +40,11 @@ def entry(key: bytes, token: str, entry_id: str) -> str:
     return subject(key, "entry", token, entry_id)
 
 
+def spoken_entry(key: bytes, token: str, entry_id: str, text_digest: bytes) -> str:
+    """Subject of an ``entry`` for what comes live: the id with its words, since hosts begin numbering anew."""
+    return subject(key, "spoken", token, entry_id, text_digest.hex())
+
+
 def message(key: bytes, token: str, way: str, text_digest: bytes) -> str:
     """Subject of a ``message``: the same words in the same session, arriving by another way than they did."""
     return subject(key, "message", token, way, text_digest.hex())

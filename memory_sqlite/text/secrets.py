@@ -7,6 +7,7 @@ text, for hostile text too (tested at 100,000 characters of each nasty kind).
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import lru_cache
 from typing import Any, Final
@@ -54,8 +55,11 @@ _known = lru_cache(maxsize=64)(_search)
 """One message's text is looked at as text, inside its raw record, for its episode and for its facts."""
 
 
-def mask(text: str) -> tuple[str, int]:
-    """``text`` with every secret replaced by ``[secret:<kind>]``, and how many were replaced."""
+def mask(text: str, *, keep_lines: bool = False) -> tuple[str, int]:
+    """``text`` with every secret replaced by ``[secret:<kind>]``, and how many were replaced.
+
+    With ``keep_lines`` the line ends inside a secret (a key block) stay, so that line numbers go on meaning the same.
+    """
     count = 0
     for _ in range(_PASSES):
         spans = find(text)
@@ -64,10 +68,34 @@ def mask(text: str) -> tuple[str, int]:
         pieces, position = [], 0
         for start, end, kind in spans:
             pieces += [text[position:start], f"[secret:{kind}]"]
+            if keep_lines:
+                pieces.append("".join(character for character in text[start:end] if character in "\r\n"))
             position = end
         text = "".join(pieces) + text[position:]
         count += len(spans)
     return text, count
+
+
+_TOKEN_KINDS_WITHOUT_DIGEST: Final = frozenset({"bearer", "url-password", "private-key"})
+"""May be short enough to be guessed from a digest."""
+
+
+def mask_label(label: str) -> str:
+    """An id or name with every issuer's token in it masked; different labels stay different by a digest of the token.
+
+    Ids are compared, so the words around them say nothing and a number that could be a card is left alone.
+    """
+    if len(label) < _SHORTEST:
+        return label
+    pieces, position = [], 0
+    for start, end, kind in sorted(span for span in shaped(label) if span[2] != "card"):
+        if start < position:
+            continue
+        digest = hashlib.blake2b(label[start:end].encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+        mark = f"[secret:{kind}]" if kind in _TOKEN_KINDS_WITHOUT_DIGEST else f"[secret:{kind}]{digest}"
+        pieces += [label[position:start], mark]
+        position = end
+    return "".join(pieces) + label[position:]
 
 
 _PASSWORD_NAMES: Final = ("password", "passwd", "passphrase", "passcode", "pwd")

@@ -24,7 +24,7 @@ TOOL_ROLES: Final = frozenset({"tool", "toolResult", "tool_result", "function"})
 """Roles whose messages are tool output; stored as ``tool``, so that both ways of one turn agree."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_CALLS: Final = ("tool_calls", "function_call")
+CALLS: Final = ("tool_calls", "function_call")
 
 
 def normalise(
@@ -45,7 +45,7 @@ def normalise(
     if not isinstance(message, Mapping):
         raise InvalidArgument(f"{where} must be an object")
     role = _role(message.get("role"), f"{where}.role")
-    if "content" not in message and role != "tool" and not any(key in message for key in _CALLS):
+    if "content" not in message and role != "tool" and not any(key in message for key in CALLS):
         raise InvalidArgument(f"{where}.content is missing")
     text, only_results = read_content(message.get("content"), f"{where}.content")
     text = without_blobs(valid_unicode(text))
@@ -54,13 +54,16 @@ def normalise(
     redactions = 0
     if redact:
         # imported here: only redaction needs the patterns, and the compatible mode never does
-        from memory_sqlite.text.secrets import mask, mask_json
+        from memory_sqlite.text.secrets import mask, mask_json, mask_label
 
         text, in_text = mask(text)
         masked, in_raw = mask_json(raw_value)
         raw = _dump(masked) if in_raw else raw
         name = mask(name)[0] if name is not None else None
         sender = mask(sender)[0] if sender is not None else None
+        role = mask_label(role)
+        host_id = mask_label(host_id) if host_id is not None else None
+        entry_ids = tuple(mask_label(entry_id) for entry_id in entry_ids)
         redactions = max(in_text, in_raw)  # the raw record holds the text, so both count the same secrets
     return Message(
         role=role,

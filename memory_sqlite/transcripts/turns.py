@@ -6,7 +6,7 @@ Not here: what is remembered from a turn (``layers``), and when the index learns
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import apsw
@@ -82,7 +82,7 @@ def accept(
         ).fetchone()
         if row is not None:
             return Accepted(row[0] or 0, row[1] or 0, False, row[2] or now, ())
-    known = _recognise(connection, session, messages, way, now)
+    known = _recognise(connection, session, messages, way, now, is_named_run=run_id is not None)
     turn = _turn_of(connection, messages, known)
     if turn is None:
         missing = [index for index in range(len(messages)) if known[index] is None]
@@ -110,10 +110,26 @@ def _entry_ids(message: Message) -> tuple[str, ...]:
 
 
 def _recognise(
-    connection: apsw.Connection, session: Session, messages: Sequence[Message], way: Way, now: int
+    connection: apsw.Connection,
+    session: Session,
+    messages: Sequence[Message],
+    way: Way,
+    now: int,
+    *,
+    is_named_run: bool,
 ) -> list[int | None]:
-    """For each message the row it already has, by entry id, else by content for copies that came by another way."""
+    """For each message the row it already has, by entry id, else by content for copies that came by another way.
+
+    A host that numbers its messages anew with each start gives one id to many: what comes live under the id of a
+    message that came live before is not that message when its role is another, or in a run of another name when it
+    shares not a word with it. An import reads one file again and again, and its ids are believed.
+    """
     found: list[int | None] = [_by_entry(connection, session.id, message, way) for message in messages]
+    if way != "import" and any(
+        row is not None and _is_reused_id(connection, session.id, row, message, way, is_named_run)
+        for row, message in zip(found, messages, strict=True)
+    ):
+        found = [None] * len(messages)
     taken = {message_id for message_id in found if message_id is not None}
     for index, message in enumerate(messages):
         if found[index] is None:
@@ -134,6 +150,29 @@ def _by_entry(connection: apsw.Connection, session_id: int, message: Message, wa
         if row is not None:
             return int(row[0])
     return None
+
+
+def _is_reused_id(
+    connection: apsw.Connection, session_id: int, row: int, message: Message, way: Way, is_named_run: bool
+) -> bool:
+    came_so = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM message_entries WHERE session_id = ? AND message_id = ? AND way = ?)",
+        (session_id, row, way),
+    ).get
+    if not came_so:
+        return False
+    ((role, text),) = connection.execute("SELECT role, text FROM messages WHERE id = ?", (row,)).fetchall()
+    if role != message.role:
+        return True
+    if not is_named_run:
+        return False
+    known, said = _words(str(text)), _words(message.text)
+    return bool(known) and bool(said) and known.isdisjoint(said)
+
+
+def _words(text: str) -> set[str]:
+    """Words, and of those that are not ASCII the characters: not every script puts spaces between words."""
+    return {part for word in text.casefold().split() for part in ([word] if word.isascii() else word)}
 
 
 def _by_content(
@@ -255,11 +294,16 @@ def _insert(
 
 def _claim(connection: apsw.Connection, session_id: int, message_id: int, message: Message, way: Way) -> None:
     """Note that this message has arrived by this way, under these entry ids."""
-    ids: Iterable[str] = _entry_ids(message) or (f"{_ARRIVAL_PREFIX}{message_id}",)
-    connection.executemany(
-        "INSERT OR IGNORE INTO message_entries (session_id, entry_id, message_id, way) VALUES (?, ?, ?, ?)",
-        [(session_id, entry_id, message_id, way) for entry_id in ids],
-    )
+    insert = "INSERT OR IGNORE INTO message_entries (session_id, entry_id, message_id, way) VALUES (?, ?, ?, ?)"
+    before = connection.total_changes()
+    for entry_id in _entry_ids(message):
+        connection.execute(insert, (session_id, entry_id, message_id, way))
+    if connection.total_changes() > before:
+        return
+    # it has no id, or came before under the one it has, or another message has that id
+    has_come = "SELECT EXISTS (SELECT 1 FROM message_entries WHERE message_id = ? AND way = ?)"
+    if not connection.execute(has_come, (message_id, way)).get:
+        connection.execute(insert, (session_id, f"{_ARRIVAL_PREFIX}{message_id}", message_id, way))
 
 
 def _grow(connection: apsw.Connection, message_id: int, message: Message) -> None:

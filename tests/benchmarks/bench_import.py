@@ -66,7 +66,8 @@ def main() -> None:
     parser.add_argument("--child", nargs=2, type=Path, metavar=("TRANSCRIPT", "DATA_DIR"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        child(*arguments.child, arguments.profile)
+        transcript, data_dir = arguments.child
+        child(transcript, data_dir, arguments.profile)
         return
     directory = Path(tempfile.mkdtemp(prefix="bench-"))
     try:

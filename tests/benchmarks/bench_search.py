@@ -2,8 +2,8 @@
 
     python tests/benchmarks/bench_search.py [--chunks 200000] [--json]
 
-The corpus is invented: Zipf-distributed words, about 60 a chunk, every tenth chunk Chinese. Queries have two to six words
-of every frequency. The first-stage statement of each query is recorded while it runs and then run again alone.
+The corpus is invented: Zipf-distributed words, about 60 a chunk, every tenth chunk Chinese. Queries have two to six
+words of every frequency. The first-stage statement of each query is recorded while it runs and then run again alone.
 """
 
 from __future__ import annotations

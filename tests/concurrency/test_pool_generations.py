@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from memory_sqlite import Memory, errors, paths
 from memory_sqlite.clock import FixedClock
 from memory_sqlite.generations import files
+from memory_sqlite.limits import FRAME_MAX_BYTES
 from memory_sqlite.processes import prepare
+from memory_sqlite.processes.frames import FrameTooLarge
 from memory_sqlite.processes.gone import Gone
 from memory_sqlite.processes.hits import SearchRequest
 from memory_sqlite.processes.preparation import Preparation
@@ -23,7 +27,7 @@ from memory_sqlite.processes.slots import Bounds
 from memory_sqlite.search import run
 from memory_sqlite.search.filters import OPERATOR, Filters, Viewer
 from memory_sqlite.sources.discovery import discover
-from memory_sqlite.storage.connection import open_index_reader
+from memory_sqlite.storage.connection import open_index, open_index_reader
 
 NOW_MS = FixedClock().now_ms()
 
@@ -119,6 +123,30 @@ def test_a_worker_holds_a_generation_between_requests_and_lets_go_when_told(
         retrieval.state(path, number)
 
 
+def test_inv_037_inv_042_a_reader_neither_waits_for_a_write_nor_takes_its_lock(
+    retrieval: Retrieval, index: tuple[Path, int]
+) -> None:
+    """A search is answered while a write transaction is open, and when its worker lets go the writer has its lock."""
+    path, number = index
+    before = sorted(path.parent.iterdir())
+    writer, rival = open_index(path), open_index(path)
+    rival.set_busy_timeout(0)
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("DELETE FROM common_terms")
+    assert retrieval.search(path, number, request("router"))[0]
+    assert retrieval.let_go(path) == 1
+    with pytest.raises(apsw.BusyError):
+        rival.execute("BEGIN IMMEDIATE")
+    writer.execute("ROLLBACK")
+    assert retrieval.search(path, number, request("router"))[0]
+    writer.close()
+    rival.close()
+    retrieval.let_go(path)
+    assert {entry.name.removesuffix("-wal").removesuffix("-shm") for entry in path.parent.iterdir()} == {
+        entry.name.removesuffix("-wal").removesuffix("-shm") for entry in before
+    }
+
+
 def test_the_hold_of_a_killed_worker_is_gone_with_it(
     retrieval: Retrieval, index: tuple[Path, int], ended: Callable[..., bool]
 ) -> None:
@@ -186,14 +214,20 @@ def test_notes_and_words_are_prepared_in_order(workspace: Path) -> None:
     for number in range(25):
         text = f"# Note {number}\n\nabout {number} <!-- trigger: t{number} -->\n今天\n"
         (workspace / "memory" / f"n{number:02d}.md").write_text(text, encoding="utf-8")
-    # its bytes fit into a frame and its answer does not; the other's bytes do not either
-    (workspace / "memory" / "n05-large.md").write_text("word and more\n" * 300_000, encoding="utf-8")
-    (workspace / "memory" / "n06-huge.md").write_text("word and more\n" * 700_000, encoding="utf-8")
+    # the bytes of one fit into a frame and its answer does not, since JSON escapes control characters; the other is
+    # larger by itself
+    (workspace / "memory" / "n05-large.md").write_text(("\x01" * 99 + "\n") * 14_000, encoding="utf-8")
+    (workspace / "memory" / "n06-huge.md").write_bytes(bytes(FRAME_MAX_BYTES + 1))
     places = discover(workspace, ()).places
     notes = [(place, place.absolute.read_bytes()) for place in places]
+    named = {place.path: (place, data) for place, data in notes}
     expected = [prepare.prepare_note(place, data) for place, data in notes]
     workers = Preparation(bounds=Bounds(workers=2))
     try:
+        with pytest.raises(FrameTooLarge):
+            workers.submit_note(*named["memory/n05-large.md"]).result()
+        with pytest.raises(FrameTooLarge):
+            workers.submit_note(*named["memory/n06-huge.md"])
         assert list(workers.notes(iter(notes))) == expected
         documents = [WordsOf.of(one.document) for one in expected if one.document is not None][:5]
         batches = [(document, document) for document in documents]
@@ -219,3 +253,59 @@ def test_inv_022_a_long_preparation_does_not_delay_a_search(retrieval: Retrieval
         assert pending.result() == (prepare.words(documents[0]),)
     finally:
         workers.close()
+
+
+KILLS = int(os.environ.get("MEMORY_SQLITE_SWEEP", "15"))
+
+
+def test_workers_killed_at_any_moment_cost_their_request_and_nothing_else(
+    retrieval: Retrieval, index: tuple[Path, int]
+) -> None:
+    """Each search is answered rightly or lost as such; afterwards everything is answered and nothing is held."""
+    path, number = index
+    asked = request("router garden", max_results=20)
+    expected = retrieval.search(path, number, asked)
+    wrong: list[object] = []
+    outcomes = {"answered": 0, "lost": 0}
+    progress = threading.Semaphore(0)
+    over = threading.Event()
+
+    def search() -> None:
+        while not over.is_set():
+            try:
+                right = retrieval.search(path, number, asked, deadline_s=60) == expected
+                outcomes["answered"] += 1
+            except errors.WorkerLost:
+                right = True
+                outcomes["lost"] += 1
+            except BaseException as error:
+                wrong.append(error)
+                right = False
+            if not right:
+                wrong.append("another answer")
+            progress.release()
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    rng = random.Random(5)
+    killed = 0
+    while killed < KILLS and not wrong:
+        progress.acquire()  # after an outcome, and a random part of the next request
+        over.wait(rng.random() * 0.01)
+        pids = retrieval.pool.describe()["pids"]
+        if pids:
+            try:
+                os.kill(rng.choice(pids), signal.SIGKILL)
+                killed += 1
+            except ProcessLookupError:
+                pass  # it was the last one's
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert outcomes["answered"] >= KILLS // 4
+    assert retrieval.search(path, number, asked) == expected
+    assert retrieval.pool.describe()["pending"] == 0
+    retrieval.close()
+    assert not files.is_held(path)

@@ -45,6 +45,17 @@ def test_inv_014_a_queued_request_whose_deadline_passes_is_never_sent(make_kit: 
     assert kit.ask("echo").result()
 
 
+@pytest.mark.parametrize("left", [0.0, -5.0])
+def test_a_deadline_that_has_passed_is_heard_as_such(make_kit: Any, left: float) -> None:
+    """A caller that computes what is left may arrive late; nothing breaks, and no worker is lost for it."""
+    kit = make_kit()
+    kit.ask("echo").result()
+    with pytest.raises(errors.Cancelled):
+        kit.ask("polite", {"begun": kit.pipe()}, deadline_s=left).result()
+    assert kit.ask("echo").result()
+    assert kit.pool.describe()["lost"] == 0
+
+
 @pytest.mark.parametrize("kind", ["polite", "endless", "between"])
 def test_a_running_request_that_is_cancelled_stops_and_its_worker_stays(make_kit: Any, kind: str) -> None:
     """Loops look, statements are interrupted, and an interrupt that fell between two of them comes again."""

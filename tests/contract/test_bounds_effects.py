@@ -175,6 +175,25 @@ def test_max_search_bytes_bounds_the_text_read_and_keeps_the_best(opened: Opener
         assert memory.search("quillon", max_results=30).coverage == "complete"
 
 
+def test_max_search_bytes_starves_neither_the_newest_nor_the_best(opened: Opener) -> None:
+    """Thirty long old messages hold the word more often; the newest, just as long, is read all the same."""
+    filler = " ".join(f"plank{number}" for number in range(6_300))
+    assert 30 * len(filler) > 1024 * 1024
+    with opened(max_search_bytes=1024 * 1024) as memory:
+        for number in range(30):
+            text = f"quillon quillon quillon number{number} {filler}"
+            messages = [{"role": "user", "content": text, "at": f"2025-01-{number + 1:02d}T10:00:00Z"}]
+            memory.remember(session=f"old{number}", messages=messages, run_id="r")
+        messages = [{"role": "user", "content": f"{filler} one quillon", "at": "2026-02-01T10:00:00Z"}]
+        memory.remember(session="newest", messages=messages, run_id="r")
+        memory.remember(session="best", messages=[{"role": "user", "content": "The quillon."}], run_id="r")
+        page = memory.search("quillon", max_results=40, sources=["sessions"])
+        assert page.coverage == "partial"
+        assert len(page.hits) < 32
+        assert page.hits[0].session == "best"
+        assert "newest" in {hit.session for hit in page.hits}
+
+
 def test_profile_scope_decides_over_the_owners_facts_outside_direct_chats(tmp_path: Path) -> None:
     for scope, seen in (("session", False), ("agent", True)):
         settings = Settings(data_dir=tmp_path / scope, profile_scope=scope)  # type: ignore[arg-type]

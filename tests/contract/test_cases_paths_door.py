@@ -57,6 +57,8 @@ def test_case_C132_one_unreadable_file_costs_that_file(
 ) -> None:
     (workspace / "memory" / "ok.md").write_text("granite\n")
     (workspace / "memory" / "locked.md").write_text("granite locked\n")
+    for name in ("ok.md", "locked.md"):  # a file written this instant is looked at once more
+        os.utime(workspace / "memory" / name, (1_700_000_000, 1_700_000_000))
     (workspace / "memory" / "broken.md").symlink_to(tmp_path / "nowhere")
     real_open = os.open
 
@@ -73,6 +75,10 @@ def test_case_C132_one_unreadable_file_costs_that_file(
         assert found(memory, "granite") == ["memory/ok.md"]
         named = [{Path(problem.path).name for problem in report.problems} for report in (first, second, third)]
         assert named == [{"locked.md", "broken.md"}] * 3
+        index = memory.status()["index"]
+        assert {problem["path"] for problem in index["problems"]} == {"memory/locked.md", "memory/broken.md"}
+        assert all(problem["reason"] for problem in index["problems"])
+        assert (index["dirty"], index["dirty_notes"]) == (False, 0), "nothing is waited for that cannot come"
         monkeypatch.setattr(os, "open", real_open)
         memory.index()
         assert set(found(memory, "granite")) == {"memory/ok.md", "memory/locked.md"}

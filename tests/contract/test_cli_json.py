@@ -31,7 +31,7 @@ RECEIPT = [
 ]  # fmt: skip
 IMPORTED = [
     "ok", "status", "files", "sessions", "turns_stored", "turns_known", "messages", "episodes", "facts", "shortened",
-    "redactions", "refused", "ignored", "unchanged", "seconds", "problems",
+    "redactions", "refused", "ignored", "forgotten", "unchanged", "seconds", "problems",
 ]  # fmt: skip
 INDEXED = [
     "ok", "status", "generation", "added", "changed", "removed", "unchanged", "chunks", "applied_changes", "seconds",
@@ -43,8 +43,8 @@ SESSION = [
 ]  # fmt: skip
 STATUS = [
     "ok", "agent", "status", "data_dir", "store", "workspace", "compatibility", "profile_scope", "redact_secrets",
-    "encrypted", "library", "retention_days", "read_only", "sessions", "internal_sessions", "turns", "messages", "records",
-    "superseded", "redactions", "shortened", "sizes", "index",
+    "encrypted", "library", "retention_days", "read_only", "sessions", "internal_sessions", "turns", "messages",
+    "records", "superseded", "redactions", "shortened", "sizes", "index",
 ]  # fmt: skip
 QUICKSTART = [
     "ok", "agent", "data_dir", "workspace", "files", "imported", "indexed", "searches", "recall", "status",

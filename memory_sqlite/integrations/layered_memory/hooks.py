@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from memory_sqlite import errors
+from memory_sqlite.agent.deadline import Deadline
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.integrations.layered_memory.agents import AgentMemory
@@ -19,7 +20,7 @@ from memory_sqlite.integrations.layered_memory.recall_text import budgeted, fram
 from memory_sqlite.integrations.layered_memory.results import Results, Signal
 from memory_sqlite.layers import compatible
 from memory_sqlite.layers.keywords import js_trim
-from memory_sqlite.recall.deadline import Deadline, run_within
+from memory_sqlite.recall.deadline import run_within
 from memory_sqlite.text.frame import strip_frames
 from memory_sqlite.text.units import cut_utf16, utf16_length
 

@@ -10,7 +10,7 @@ import pytest
 
 from memory_sqlite import errors, limits
 from memory_sqlite.config import ExtraPath, Origin, Settings, config_path, load
-from memory_sqlite.config_fields import FIELDS
+from memory_sqlite.config_fields import FIELDS, Field
 
 SECRET = "k3y-that-must-never-be-shown-0123456789"
 
@@ -102,6 +102,34 @@ def test_wrong_value_in_the_file_names_field_and_origin(tmp_path: Path, text: st
     error = refusal(file=file, environ={})
     assert field in error.message
     assert str(file) in error.message
+
+
+WRONG: dict[str, list[Any]] = {
+    "boolean": [1, "true", []],
+    "integer": [True, 1.0, "5", [], -1, 10**30],
+    "text": [5, " ", "a\0b", "\ud800"],
+    "choice": [5, "", "other"],
+    "variable": [5, "", "9", "a b"],
+    "path": [5, " ", "a\0b", []],
+    "paths": ["a", [5], [""], [{"glob": "*.md"}], [{"path": "a", "other": 1}]],
+}
+
+
+@pytest.mark.parametrize("entry", FIELDS, ids=lambda entry: entry.name)
+def test_every_setting_names_itself_when_it_is_wrong(entry: Field) -> None:
+    """Whatever is wrong with it, by hand or through the environment; both ends of a range are inside."""
+    may_be_none = entry.nullable or entry.name == "redact_secrets"  # none: as the compatibility has it
+    for value in WRONG[entry.kind] + ([] if may_be_none else [None]):
+        with pytest.raises(errors.InvalidConfiguration, match=rf"\b{entry.name} must be ") as caught:
+            Settings(**{entry.name: value})
+        assert caught.value.exit_code == 2
+    if entry.bounds is not None:
+        low, high = entry.bounds
+        variable = f"MEMORY_SQLITE_{entry.name.upper()}"
+        for inside in (low, high):
+            assert getattr(load(environ={variable: str(inside)})[0], entry.name) == inside
+        for outside in (low - 1, high + 1):
+            assert entry.name in refusal(environ={variable: str(outside)}).message
 
 
 def test_bounds_are_in_the_message() -> None:

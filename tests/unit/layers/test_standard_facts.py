@@ -642,6 +642,8 @@ def test_kinds() -> None:
 def test_at_most_eight_facts_a_message() -> None:
     found = facts(" ".join(f"I like thing{number}x." for number in range(20)))
     assert [fact.value for fact in found] == [f"thing{number}x" for number in range(8)]
+    seven = " ".join(f"I like thing{number}x." for number in range(7))
+    assert len(facts(f"{seven} I love tea and I hate coffee and my name is Ada.")) == 8
 
 
 def test_a_hard_wrapped_sentence_is_one_sentence() -> None:

@@ -10,9 +10,10 @@ import apsw
 import pytest
 
 from memory_sqlite import errors
+from memory_sqlite.agent.deadline import Deadline
 from memory_sqlite.clock import Clock
 from memory_sqlite.recall import deadline as deadlines
-from memory_sqlite.recall.deadline import Deadline, run_within
+from memory_sqlite.recall.deadline import run_within
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 

@@ -125,6 +125,25 @@ def test_near_duplicates_are_one_hit_with_a_list(index: Any, note: Any) -> None:
     assert hits[0].duplicates == ("memory/dup-a.md#L1",)
 
 
+def test_almost_equal_texts_are_one_hit_and_similar_ones_two(index: Any, note: Any) -> None:
+    """From 95 % of shared runs of three words: a changed last word collapses, one in the middle does not."""
+    words = [f"cog{number}" for number in range(60)]
+
+    def with_word(place: int, word: str) -> str:
+        return " ".join(["coffee machine", *words[:place], word, *words[place + 1 :]])
+
+    index.put(
+        note("memory/first.md", with_word(59, "brass"), at=1_000),
+        note("memory/last.md", with_word(59, "steel"), at=2_000),
+        note("memory/middle.md", with_word(30, "steel"), at=1_500),
+    )
+    hits = index.search("coffee machine")[0]
+    assert {hit.path: hit.duplicates for hit in hits} == {
+        "memory/last.md": ("memory/first.md#L1",),
+        "memory/middle.md": (),
+    }
+
+
 def test_an_episode_never_takes_a_second_place_beside_what_it_quotes(index: Any, message: Any, record: Any) -> None:
     """The L3 fact stands for the message and the episode that say the same."""
     said = "I drink green tea with jasmine every single morning before work"
@@ -170,6 +189,49 @@ def test_sorting_by_time(index: Any, note: Any) -> None:
     index.put(*(note(f"memory/{y}.md", f"The harbor report number {y}.", at=y * 1_000_000_000) for y in (1, 3, 2)))
     assert index.paths("harbor report", sort="newest") == ["3.md", "2.md", "1.md", "undated.md"]
     assert index.paths("harbor report", sort="oldest") == ["1.md", "2.md", "3.md", "undated.md"]
+
+
+def test_sorted_by_time_a_poor_match_takes_no_part(index: Any, note: Any) -> None:
+    """The newest note that answers, not the newest that shares a word: half of the best score is asked for."""
+    filler = " ".join(f"word{number}" for number in range(300))
+    index.put(
+        note("memory/good.md", "The harbor crane needs grease.", at=1_000_000_000),
+        note("memory/poor.md", f"{filler} crane {filler}", at=9_000_000_000),
+    )
+    assert index.paths("harbor crane grease") == ["good.md", "poor.md"]
+    for order in ("newest", "oldest"):
+        assert index.paths("harbor crane grease", sort=order) == ["good.md"]
+
+
+def test_a_byte_budget_is_shared_by_the_best_the_facts_and_the_newest(index: Any, note: Any, record: Any) -> None:
+    """Half of it is the best texts', an eighth each the facts' and the newest texts', the rest again the best's."""
+
+    def text(name: str, times: int) -> str:
+        words = "harbor " * times
+        return (words + " ".join(f"{name}{number}" for number in range(400)))[:1_000]
+
+    index.put(
+        *(note(f"memory/n{n:02}.md", text(f"n{n}x", 30 - n), at=1_000 + n) for n in range(20)),
+        note("memory/new.md", text("newx", 1), at=1_790_000_000_000),
+        record("3", "L3", text("factx", 1), at=1),
+    )
+    hits, info = index.search("harbor", max_results=30, max_bytes=8_000)
+    assert info.coverage == "partial"
+    assert {hit.path.removeprefix("memory/") for hit in hits if hit.layer is None} == {
+        "n00.md", "n01.md", "n02.md", "n03.md", "n04.md", "n05.md", "new.md",
+    }  # fmt: skip
+    assert [hit.reference for hit in hits if hit.layer == "L3"] == ["record:rec-3"]
+    assert len(index.search("harbor", max_results=30)[0]) == 22
+
+
+def test_boosts_are_a_few_per_cent(index: Any, note: Any) -> None:
+    """The most that age, importance and project can do, each as a factor of the odds."""
+    chunk = Chunk("The harbor crane.", 1, 1, importance=10, projects=("north",))
+    index.put(note("memory/a.md", "", chunks=[chunk], at=1_796_040_000_000))
+    (hit,) = index.search("harbor crane", explain=True, boost_projects=("north",))[0]
+    assert hit.explanation is not None
+    boosts = {name: hit.explanation[name] for name in ("recency", "importance", "project")}
+    assert all(1.0 < factor <= 1.05 for factor in boosts.values()), boosts
 
 
 def test_relevance_beats_recency(index: Any, note: Any) -> None:

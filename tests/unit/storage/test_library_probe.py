@@ -93,7 +93,9 @@ def test_two_distributions_are_reported_and_do_not_stop_anything(place: Path, tm
     for name in ("apsw-3.54.1.0.dist-info", "apsw_sqlite3mc-3.54.0.0.dist-info"):
         (place / name).mkdir()
     with Memory.open(settings=Settings(data_dir=tmp_path / "data")) as memory:
-        assert "both installed" in memory.status()["library"]["problem"]
+        problem = memory.status()["library"]["problem"]
+        assert "both installed" in problem
+        assert problem.endswith(PIP)
 
 
 def test_a_key_with_two_distributions_names_the_pip_command(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +115,22 @@ def test_a_key_without_a_cipher_names_the_pip_command(tmp_path: Path, monkeypatc
         Settings(data_dir=tmp_path / "data", encryption_key_env="MEMORY_KEY")
     assert caught.value.hint == PIP
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("gone", ["apsw", "apsw.unicode"])
+def test_a_command_without_its_sqlite_names_the_pip_command(gone: str) -> None:
+    """What is left when one of two distributions was uninstalled: the other's files went with it."""
+    code = (
+        "import sys\n"
+        f"sys.modules[{gone!r}] = None\n"
+        "sys.argv = ['memory-sqlite', 'search', 'x', '--json']\n"
+        "from memory_sqlite.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == errors.SqliteUnsuitable.exit_code
+    assert '"sqlite_unsuitable"' in done.stdout
+    assert errors.SqliteUnsuitable.default_hint in done.stdout
 
 
 def test_a_command_without_a_key_does_not_look_beside_the_package(tmp_path: Path) -> None:

@@ -183,13 +183,15 @@ def test_damaged_page_in_the_middle_is_a_typed_error(tmp_path: Path) -> None:
         Memory.open(settings=settings(tmp_path)).close()
 
 
-@pytest.mark.parametrize("layout", ["key", "agent layers", "old layers"])
+@pytest.mark.parametrize("layout", ["key", "check", "agent layers", "old layers"])
 def test_layered_memory_directory_is_recognised_and_not_touched(tmp_path: Path, layout: str) -> None:
     """The other product's directory stays as it is, and the message names the command that imports it."""
     data = tmp_path / "data"
     data.mkdir()
     if layout == "key":
         (data / ".isolation-key").write_bytes(os.urandom(32))
+    elif layout == "check":
+        (data / ".encryption-check").write_text("{}\n")
     elif layout == "agent layers":
         day = data / "agents" / "main-0d6e4079e367" / "sessions" / "ab" / "conversations" / "2026-07-15.jsonl"
         day.parent.mkdir(parents=True)

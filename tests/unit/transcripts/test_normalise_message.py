@@ -135,3 +135,6 @@ def test_redaction_masks_text_name_and_raw_and_is_counted() -> None:
     message = normalise({"role": "user", "content": f"my key is {secret}", "tool": {"token": secret}}, redact=True)
     assert secret not in message.text and secret not in message.raw and message.redactions >= 1
     assert secret in normalise({"role": "user", "content": f"my key is {secret}"}, redact=False).text
+    labels = {"name": f"Bob {secret}", "sender": f"bob {secret}"}
+    labelled = normalise({"role": "user", "content": "granite", **labels}, redact=True)
+    assert secret not in f"{labelled.name} {labelled.sender} {labelled.raw}" and labelled.redactions >= 2

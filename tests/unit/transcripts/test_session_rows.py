@@ -137,3 +137,18 @@ def test_room_where_owner_and_strangers_speak(memory: Memory) -> None:
     memory.remember(session="g", messages=person("I love slate.", sender="ann"), sender_is_owner=True)
     origins = {hit.excerpt: hit.provenance["origin"] for hit in memory.search("love", layers=("L3",)).hits}
     assert origins == {"I love granite": "owner", "I love marble": "untrusted", "I love slate": "owner"}
+
+
+def test_tool_output_in_the_owners_turn_is_untrusted(memory: Memory) -> None:
+    """Some hosts give tool output the ``user`` role: in the owner's own chat it is still not the owner's words."""
+    result = [{"type": "tool_result", "tool_use_id": "t", "content": "marble"}]
+    memory.remember(
+        session="s",
+        chat_type="direct",
+        sender_is_owner=True,
+        messages=[*person("granite"), {"role": "assistant", "content": "slate"}, {"role": "user", "content": result}],
+    )
+    store = apsw.Connection(memory.status()["store"], flags=apsw.SQLITE_OPEN_READONLY)
+    stored = store.execute("SELECT text, origin FROM messages ORDER BY position").fetchall()
+    store.close()
+    assert stored == [("granite", "owner"), ("slate", "agent"), ("marble", "untrusted")]

@@ -1,0 +1,126 @@
+"""Forgetting in a storm: other processes remember and rebuild without a pause, and a third searches."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from memory_sqlite import Memory
+from memory_sqlite.config import Settings
+from memory_sqlite.doctor import verify
+from memory_sqlite.paths import agent_directory
+
+PREAMBLE = """
+import json, sys, threading
+from pathlib import Path
+from memory_sqlite import Memory, errors
+from memory_sqlite.config import Settings
+
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.readline(), ended.set()), daemon=True).start()
+memory = Memory.open(settings=Settings(data_dir=Path(sys.argv[1])))
+print("ready", flush=True)
+count = 0
+"""
+REMEMBERS = """
+while not ended.is_set():
+    memory.remember(session="live", messages=[{"role": "user", "content": f"The slate number {count} is fine."}])
+    count += 1
+memory.close()
+print(json.dumps(count))
+"""
+REBUILDS = """
+while not ended.is_set():
+    try:
+        memory.index(full=True)
+        count += 1
+    except errors.StoreBusy:
+        pass
+memory.close()
+print(json.dumps(count))
+"""
+SEARCHES = """
+# what was forgotten is told on a line of its own, after the forgetting has returned
+gone, wrong = Path(sys.argv[2]), []
+while not ended.is_set():
+    names = [name for name in gone.read_text().split("\\n")[:-1]]
+    for name in names[-3:]:
+        if any(name in hit.excerpt for hit in memory.search(name, max_results=20).hits):
+            wrong.append(name)
+    if not memory.search("slate", max_results=3).hits:
+        wrong.append("slate")
+    count += 1
+memory.close()
+print(json.dumps([count, wrong]))
+"""
+
+
+def start(script: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PREAMBLE + script, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def end(child: subprocess.Popen[str]) -> object:
+    out, err = child.communicate("end\n", timeout=120)
+    assert child.returncode == 0, err[-2000:]
+    return json.loads(out.splitlines()[-1])
+
+
+def storm(tmp_path: Path, seconds: float) -> int:
+    data, gone = tmp_path / "data", tmp_path / "gone"
+    gone.write_text("")
+    unfinished = number = 0
+    with Memory.open(settings=Settings(data_dir=data)) as memory:
+        memory.remember(session="live", messages=[{"role": "user", "content": "The slate is fine."}])
+        children = [start(script, str(data), str(gone)) for script in (REMEMBERS, REBUILDS, SEARCHES)]
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n", child.stderr.read() if child.stderr else ""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            said = [{"role": "user", "content": f"I love pebble{number}stone."}]
+            memory.remember(session=f"s{number}", chat_type="direct", sender_is_owner=True, messages=said)
+            report = memory.forget(sessions=[f"s{number}"])
+            assert (report.turns, report.messages) == (1, 1)
+            unfinished += report.status == "unfinished"
+            with gone.open("a") as file:
+                file.write(f"pebble{number}stone\n")
+            number += 1
+        remembered, rebuilt, (searched, wrong) = (end(child) for child in children)  # type: ignore[misc]
+        assert wrong == []
+        assert min(remembered, rebuilt, searched) > 0  # type: ignore[type-var]
+        assert unfinished < number
+        assert memory.status()["messages"] == 1 + remembered  # type: ignore[operator]
+        assert not any(memory.search(f"pebble{n}stone", sources=["sessions"]).hits for n in range(number))
+    with Memory.open(settings=Settings(data_dir=data)):
+        pass  # takes away what only the last to close could not
+    assert verify(agent_directory(data, "main")) == []
+    scan = "import sys; from pathlib import Path\nprint(sum(b'pebble' in p.read_bytes() for p in Path(sys.argv[1]).iterdir()))"
+    done = subprocess.run(
+        [sys.executable, "-c", scan, str(agent_directory(data, "main"))], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "0"
+    return number
+
+
+def test_forgetting_in_a_storm(tmp_path: Path) -> None:
+    """Nothing errs, nothing forgotten is told after the forgetting returned, and at the end no byte of it is left."""
+    assert storm(tmp_path, 5) >= 2
+
+
+@pytest.mark.sweep
+@pytest.mark.skipif("MEMORY_SQLITE_SWEEP" not in os.environ, reason="long: set MEMORY_SQLITE_SWEEP")
+def test_forgetting_in_a_long_storm(tmp_path: Path) -> None:
+    """The same for a minute."""
+    assert storm(tmp_path, 60) >= 10
