@@ -55,12 +55,13 @@ class FixedClock(Clock):
 def iso(ms: int) -> str:
     """ISO-8601 UTC with milliseconds and ``Z``, e.g. ``2026-07-15T08:30:00.120Z``."""
     seconds, rest = divmod(ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    # not strftime: its %Y has no leading zeros on Linux
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat(timespec='seconds')[:19]}.{rest:03d}Z"
 
 
 def utc_day(ms: int) -> str:
     """``YYYY-MM-DD`` of the UTC day that holds ``ms``."""
-    return f"{datetime.fromtimestamp(ms // 1000, UTC):%Y-%m-%d}"
+    return datetime.fromtimestamp(ms // 1000, UTC).date().isoformat()
 
 
 _MIN_MS = -62_135_596_800_000
@@ -99,7 +100,7 @@ def parse_time(value: object) -> int | None:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         try:
-            return int(moment.timestamp() * 1000 + 0.5) if moment.year > 1 else None
+            return round(moment.timestamp() * 1000) if moment.year > 1 else None
         except (OverflowError, ValueError):
             return None
     return None

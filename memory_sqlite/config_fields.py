@@ -69,7 +69,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         "'layered-memory' switches extraction, scoring order, redaction, retention and JSON shapes to that product's.",
         choices=("standard", "layered-memory"),
     ),
-    Field("redact_secrets", "boolean", "Mask tokens, keys and passwords before a message is stored."),
+    Field("redact_secrets", "boolean", "Mask tokens, keys and passwords before a message is stored or a note indexed."),
     Field(
         "encryption_key_env",
         "variable",

@@ -65,7 +65,7 @@ FRESHNESS_INTERVAL_S: Final = 1.0
 FRESHNESS_BUDGET_S: Final = 0.5
 """A search may spend this long applying small changes before it answers with ``stale``."""
 WATCH_SETTLE_S: Final = 0.2
-"""A watch takes a batch of changes in when nothing was written for so long: a file still being written is waited for,"""
+"""A watch takes changes in when nothing was written for so long: a file still being written is waited for,"""
 WATCH_SETTLE_MAX_S: Final = 5.0
 """but not longer than this: a note that is written to without a pause is taken in as it is, and again later."""
 WATCH_SLICE_S: Final = 0.25
@@ -75,7 +75,7 @@ WATCH_POLL_S: Final = 10.0
 FULL_HASH_INTERVAL_S: Final = 3_600.0
 """How often a serving process hashes every note: an edit that kept size, times and inode is seen then,"""
 FULL_HASH_INDEX_S: Final = 86_400.0
-"""and ``index`` does it when nobody has for so long (measured: 2,000 notes of 4 KiB in 0.1 s)."""
+"""and ``index`` does it when nobody has for so long (measured: 2,001 notes of 4.7 KiB in 0.22 s)."""
 
 # --- worker processes
 FRAME_MAX_BYTES: Final = 8 * MIB

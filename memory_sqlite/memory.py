@@ -67,6 +67,7 @@ class Memory:
         read_only: bool = False,
         serving: bool = False,
         clock: Clock | None = None,
+        progress: Progress | None = None,
     ) -> Memory:
         """Open an agent's memory, making it on first use.
 
@@ -74,7 +75,8 @@ class Memory:
         of ``MEMORY.md`` and ``memory/``) to the one last given for this agent. ``settings`` replaces configuration file
         and environment. With ``read_only`` nothing is made or written and an unknown agent is an error.
         With ``serving`` searches run in worker processes, one of which is started at once: for hosts that answer many;
-        a command that asks once reads in its own process, which is faster.
+        a command that asks once reads in its own process, which is faster. An index that another version built is built
+        anew first (``progress`` hears of it); while serving it answers until its successor has been built beside it.
 
         Raises the configuration, session-key and store errors of ``memory_sqlite.errors``; see ``docs/operations.md``.
         """
@@ -82,12 +84,17 @@ class Memory:
         clock = clock or Clock()
         if not chosen.enabled:
             return cls(None, chosen, clock)
-        opened = opening.open_agent(chosen, clock, read_only=read_only, serving=serving)
+        opened = opening.open_agent(chosen, clock, read_only=read_only, serving=serving, progress=progress)
         if opened.has_unfinished_forgetting():
             from memory_sqlite.forgetting import run as forgetting
 
             forgetting.resume_quietly(opened, chosen, clock)
-        return cls(opened, chosen, clock)
+        memory = cls(opened, chosen, clock)
+        if serving and not read_only:
+            from memory_sqlite.agent.upkeep import Upkeep
+
+            opened.upkeep = Upkeep(opened, clock, memory._lock)
+        return memory
 
     @property
     def settings(self) -> Settings:

@@ -16,10 +16,11 @@ from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.generations import registry
-from memory_sqlite.indexing import apply, notes
+from memory_sqlite.indexing import apply, full_hash, notes
 from memory_sqlite.indexing.notes import NotesReport, Plan, Progress
 from memory_sqlite.model import IndexReport, SourceProblem
 from memory_sqlite.storage import change_log
+from memory_sqlite.storage.connection import writing
 from memory_sqlite.storage.failures import translated_index
 from memory_sqlite.values import dataclass
 
@@ -105,7 +106,7 @@ def _look(opened: Opened, clock: Clock, budget_s: float) -> NotesReport:
             forgotten=opened.is_forgotten_note,
             redact=opened.settings.redact_secrets,
         )
-    opened.looked_at = clock.monotonic() if report.finished else None
+    opened.looked_at = clock.monotonic() if report.finished and not report.changing else None
     opened.problems = _unseen(work, report)
     return report
 
@@ -124,28 +125,40 @@ def _unseen(work: Plan, report: NotesReport) -> list[str]:
     warnings = []
     if not work.discovery.complete:
         warnings.append("part of the workspace could not be looked at; its notes are searched as they were last seen")
+    if report.changing:
+        warnings.append(f"{report.changing} notes were changing while they were read; the next search looks again")
     if report.unread:
         warnings.append(f"{report.unread} notes could not be read; `memory-sqlite status` names them")
     return warnings
 
 
 def index(opened: Opened, settings: Settings, clock: Clock, *, full: bool, progress: Progress | None) -> IndexReport:
-    """Apply everything: the change log and every note that came, went or changed; ``full`` builds anew."""
+    """Apply everything: the change log and every note that came, went or changed; ``full`` builds anew.
+
+    A full build that was interrupted is gone on with, whatever ``full`` says: somebody wanted it.
+    """
     if opened.workspace is not None and settings.workspace is not None and not opened.workspace.is_dir():
         raise errors.WorkspaceUnavailable("the workspace is not a directory")
     started = clock.monotonic()
     report = NotesReport()
-    if full:
+    if full or (opened.outdated is None and opened.keeper.has_unfinished()):
         opened.keeper.rebuild(lambda connection: _fill(opened, connection, report, progress), progress)
         applied = 0
         with opened.keeper.reader() as built:  # of the whole generation, not of its notes alone
             report.chunks = built.execute("SELECT count(*) FROM chunks").get
     else:
-        opened.keeper.ensure(opened.fill_notes)
+        if opened.outdated is None:  # else its successor is being built beside it
+            opened.keeper.ensure(opened.fill_notes)
         applied = opened.keeper.apply()
         with translated_index():
-            _fill(opened, opened.keeper.writer(), report, progress)
-    opened.looked_at = clock.monotonic()
+            writer = opened.keeper.writer()
+            began_ms = clock.now_ms()
+            every = full_hash.is_due(writer, clock, limits.FULL_HASH_INDEX_S)
+            _fill(opened, writer, report, progress, every=every)
+            if every:
+                with writing(writer):
+                    full_hash.done(writer, began_ms)
+    opened.looked_at = None if report.changing else clock.monotonic()
     current = registry.current(opened.store.connection)
     return IndexReport(
         "partial" if report.problems else "ok",
@@ -161,13 +174,15 @@ def index(opened: Opened, settings: Settings, clock: Clock, *, full: bool, progr
     )
 
 
-def _fill(opened: Opened, connection: apsw.Connection, report: NotesReport, progress: Progress | None) -> None:
+def _fill(
+    opened: Opened, connection: apsw.Connection, report: NotesReport, progress: Progress | None, *, every: bool = False
+) -> None:
     if opened.workspace is None:
         return
     if not opened.workspace.is_dir():
         report.problems.append(SourceProblem(str(opened.workspace), "the workspace is not there"))
         return
-    work = notes.plan(connection, opened.workspace, opened.settings.extra_paths)
+    work = notes.plan(connection, opened.workspace, opened.settings.extra_paths, every=every)
     done = notes.carry_out(
         connection,
         work,

@@ -41,7 +41,7 @@ class NoteFolders:
 
     def _add(self, folder: str, any_name: bool) -> None:
         try:
-            self.inodes.add((folder, os.stat(folder).st_ino))
+            self.inodes.add((folder, Path(folder).stat().st_ino))
         except OSError:
             return  # gone again, or not to be looked at; discovery says so
         self.folders[folder] = self.folders.get(folder, False) or any_name

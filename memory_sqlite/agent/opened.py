@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +15,7 @@ from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.indexing import notes as notes_index
 from memory_sqlite.indexing.keeper import IndexKeeper
+from memory_sqlite.indexing.notes import Progress
 from memory_sqlite.storage import store as stores
 from memory_sqlite.storage import tombstones
 from memory_sqlite.storage.store import Store
@@ -43,14 +45,23 @@ class Opened:
     workers: Retrieval | None = None
     """Retrieval worker processes, while this memory serves."""
     follower: Closing | None = None
+    upkeep: Closing | None = None
+    outdated: int | None = None
+    """The number of a generation that another version built and that answers until its successor is there."""
     watches: list[Closing] = field(default_factory=list)
     """Watches of the notes, while they run."""
 
-    def fill_notes(self, index: apsw.Connection) -> None:
+    def fill_notes(self, index: apsw.Connection, progress: Progress | None = None) -> None:
         """Put the workspace's notes into a new generation; without a reachable workspace there are none."""
         if self.workspace is not None and self.workspace.is_dir():
             work = notes_index.plan(index, self.workspace, self.settings.extra_paths)
-            notes_index.carry_out(index, work, forgotten=self.is_forgotten_note, redact=self.settings.redact_secrets)
+            notes_index.carry_out(
+                index,
+                work,
+                progress=progress,
+                forgotten=self.is_forgotten_note,
+                redact=self.settings.redact_secrets,
+            )
 
     def is_forgotten_note(self, path: str, digest: str) -> bool:
         """Whether this version of a note (SHA-256 of its bytes) is one that something was forgotten from."""
@@ -68,6 +79,8 @@ class Opened:
         self.closed = True
         for watch in list(self.watches):
             watch.close()
+        if self.upkeep is not None:
+            self.upkeep.close()
         if self.follower is not None:
             self.follower.close()
         if self.workers is not None:
@@ -94,10 +107,18 @@ def settings_for(
     return replace(settings, **arguments) if arguments else settings  # type: ignore[arg-type]
 
 
-def open_agent(settings: Settings, clock: Clock, *, read_only: bool, serving: bool = False) -> Opened:
+def open_agent(
+    settings: Settings,
+    clock: Clock,
+    *,
+    read_only: bool,
+    serving: bool = False,
+    progress: Progress | None = None,
+) -> Opened:
     """Open store and generation. For writing, a missing or outdated generation is built at once from the store.
 
-    With ``serving``, retrieval workers are made and one of them is started without waiting for it.
+    With ``serving``, retrieval workers are made and one of them is started without waiting for it, and an outdated
+    generation that can still be read answers until ``upkeep`` has built the next one.
 
     Raises ``UnknownAgent`` with the nearest name when reading an agent that does not exist.
     """
@@ -116,7 +137,10 @@ def open_agent(settings: Settings, clock: Clock, *, read_only: bool, serving: bo
         if not read_only:
             # a first generation is made without notes: the first search or `index` takes them in and can say how many
             first = keeper.number() is None
-            keeper.ensure(_nothing if first else opened.fill_notes)
+            if serving and keeper.can_answer():
+                opened.outdated = keeper.number()
+            else:
+                keeper.ensure(_nothing if first else partial(opened.fill_notes, progress=progress), progress)
         if serving:
             _serve(opened)
     except BaseException:

@@ -129,7 +129,7 @@ def _index(opened: Opened, current: registry.Generation, store: apsw.Connection)
     matches = current.identity == identity.expected()
     return {
         "generation": current.number,
-        "state": "current" if matches else "outdated",
+        "state": "current" if matches else "outdated" if opened.outdated is None else "rebuilding",
         "published_at": iso(current.published_at) if current.published_at else None,
         "identity": current.identity,
         "documents": counts,

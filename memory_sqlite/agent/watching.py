@@ -184,7 +184,7 @@ class Watch:
 
     @contextmanager
     def _turn(self) -> Iterator[bool]:
-        """The memory's lock; ``False`` when the watch ends first. Whoever closes the memory holds it and waits for us."""
+        """The memory's lock; ``False`` when the watch ends first: a closing memory holds it and waits for us."""
         while not self._lock.acquire(timeout=_LOCK_S):
             if self._ended.is_set():
                 yield False
@@ -219,4 +219,7 @@ class Watch:
             return
         self._warned.add(about)
         if self._on_warning is not None:
-            self._on_warning(text)
+            try:
+                self._on_warning(text)
+            except Exception:
+                pass  # the host's, and there is nobody else to tell

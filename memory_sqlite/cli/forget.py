@@ -45,15 +45,17 @@ def command(state: State, dry_run: bool, yes: bool, **chosen: Any) -> int:
 
     Names are exact, never prefixes; options may be repeated. What is not known is reported, and is no failure. On a
     terminal the plan is shown and confirmed first. There is no way back: importing the same transcript again brings
-    nothing back either. Exit code 75 says that it is not finished; the next command goes on.
+    nothing back either, and a script must say --yes. Exit code 75 says that it is not finished; the next command goes on.
     """
     output = state.output
     with state.open() as memory:
-        if not (dry_run or yes or output.json) and _is_terminal():
-            planned = memory.forget(dry_run=True, **chosen)
-            _show(output, planned)
-            if planned.status != "disabled":
-                click.confirm("Forget this for ever?", abort=True, err=True)
+        if not (dry_run or yes) and memory.settings.enabled:
+            if output.json or not _is_terminal():
+                raise click.UsageError(
+                    "there is nobody to ask: add --yes to forget for ever, or --dry-run to look first"
+                )
+            _show(output, memory.forget(dry_run=True, **chosen))
+            click.confirm("Forget this for ever?", abort=True, err=True)
         report = memory.forget(dry_run=dry_run, **chosen)
     output.document({"ok": True, **to_json(report)})
     _show(output, report)

@@ -37,8 +37,10 @@ add_common(command)
     help="openclaw, claude-code, codex or generic; recognised by the first lines when absent.",
 )  # fmt: skip
 @click.option("--session", metavar="KEY", type=TEXT, help="Session key to use instead of the file's own.")
-@click.option("--chat-type", type=click.Choice(CHAT_TYPES), help="What kind of chat it was, where the file is silent.")
-@click.option("--kind", type=click.Choice(SESSION_KINDS), help="What kind of session, where the file is silent.")
+@click.option(
+    "--chat-type", type=click.Choice(CHAT_TYPES), help="What kind of chat it was; wins over what the file says."
+)
+@click.option("--kind", type=click.Choice(SESSION_KINDS), help="What kind of session; wins over what the file says.")
 @click.option("--owner/--not-owner", "owner", default=None, help="Whether the user in it is this memory's owner.")
 @stated
 def transcripts(state: State, paths: tuple[str, ...], format_: str | None, **options: Any) -> None:
@@ -47,7 +49,7 @@ def transcripts(state: State, paths: tuple[str, ...], format_: str | None, **opt
     A line that cannot be read costs that line only: it is counted and reported with its number. Unless the file or an
     option says that a session was the owner's direct chat, its facts stay in that session.
     """
-    with state.open() as memory, Bars(state.output) as progress:
+    with Bars(state.output) as progress, state.open(progress=progress) as memory:
         report = memory.import_transcripts(
             list(paths),
             format=format_,
@@ -75,7 +77,7 @@ def layered(state: State, path: str, from_agent: str | None) -> None:
         from memory_sqlite.interop.layered_key import adopt_session_key
 
         adopt_session_key(Path(path).absolute(), state.settings.data_dir)
-    with state.open() as memory, Bars(state.output) as progress:
+    with Bars(state.output) as progress, state.open(progress=progress) as memory:
         report = memory.import_layered(path, agent=from_agent, progress=progress)
     state.output.document({"ok": True, **to_json(report)})
     reports.imported(state.output, report)

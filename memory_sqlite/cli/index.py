@@ -24,7 +24,7 @@ def command(state: State, full: bool) -> None:
 
     Interrupting it loses nothing: the next run goes on. The index is derived: deleting it costs time, not memory.
     """
-    with state.open() as memory, Bars(state.output) as progress:
+    with Bars(state.output) as progress, state.open(progress=progress) as memory:
         report = memory.index(full=full, progress=progress)
     output = state.output
     output.document({"ok": True, **to_json(report)})

@@ -17,7 +17,7 @@ from memory_sqlite.cli.output import Output
 
 if TYPE_CHECKING:
     from memory_sqlite.config import Origin, Settings
-    from memory_sqlite.memory import Memory
+    from memory_sqlite.memory import Memory, Progress
 
 STDIN_MAX_BYTES: Final = 64 * limits.MIB
 """More than a call may carry (10,000 messages) is a file for ``import transcripts``, which streams."""
@@ -46,12 +46,12 @@ class State:
     def settings(self) -> Settings:
         return self.load()[0]
 
-    def open(self, *, read_only: bool = False) -> Memory:
+    def open(self, *, read_only: bool = False, progress: Progress | None = None) -> Memory:
         """The memory these options name. Reading creates nothing and raises ``UnknownAgent`` where there is none."""
         settings = self.settings
         from memory_sqlite.memory import Memory
 
-        return Memory.open(settings=settings, read_only=read_only)
+        return Memory.open(settings=settings, read_only=read_only, progress=progress)
 
     def open_to_ask(self) -> Memory:
         """For search and recall: as ``open(read_only=True)``, but able to take changed notes into the index first.

@@ -101,6 +101,10 @@ def parse_turn(data: bytes) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise errors.InvalidArgument("the JSON document on standard input is nested too deeply") from None
+    except ValueError:  # CPython reads no number of more than 4,300 digits
+        raise errors.InvalidArgument(
+            "the JSON document on standard input holds a number with too many digits"
+        ) from None
     if isinstance(value, list):
         return {"messages": value}
     if not isinstance(value, Mapping) or "messages" not in value:

@@ -29,6 +29,10 @@ def command(state: State) -> None:
     each event is one JSON document on a line of its own. Needs the extra: pip install "memory-sqlite[watch]".
     """
     output = state.output
+    if not state.settings.enabled:
+        output.event({"event": "disabled"})
+        output.note("Memory is disabled (enabled = false).")
+        return
     events: queue.SimpleQueue[IndexReport | str] = queue.SimpleQueue()
     with state.open() as memory, memory.watch(on_batch=events.put, on_warning=events.put) as watch:
         try:

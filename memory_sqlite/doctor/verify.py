@@ -15,6 +15,7 @@ from memory_sqlite.agent.opened import Opened
 from memory_sqlite.doctor import index_checks, store_checks
 from memory_sqlite.doctor.finding import Finding
 from memory_sqlite.generations import files, registry
+from memory_sqlite.indexing import resume
 from memory_sqlite.storage import connection as connections
 from memory_sqlite.storage import session_key
 
@@ -75,6 +76,8 @@ def _leftover(store: apsw.Connection, directory: Path, number: int) -> list[Find
     state = store.execute("SELECT state FROM generations WHERE number = ?", (number,)).get
     if files.is_held(path):
         severity, code = "info", "index_held"  # a reader or a builder that lives; it goes by itself
+    elif number == resume.unfinished(directory, store):
+        severity, code = "info", "index_unfinished"  # a build that was killed; the next `index` goes on with it
     else:
         severity, code = "warning", "index_leftover"
     evidence = {"file": path.name, "state": state if isinstance(state, str) else "unknown"}

@@ -24,12 +24,21 @@ from memory_sqlite.storage.failures import translated_index
 from memory_sqlite.storage.fetch import all_rows
 
 _POLL_S: Final = 0.05
+_TRIES: Final = 5
+"""Another process may publish while the current one is being cleaned: then the next one is looked at."""
 
 
-def wait_for_builder(opened: Opened, wait_s: float) -> bool:
+def newest(opened: Opened) -> int:
+    """The highest number that was ever given. What is built under a higher one reads a store, and notes, in which
+    nothing of what is gone by now is left."""
+    number = opened.store.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'generations'").get
+    return number if isinstance(number, int) else 0
+
+
+def wait_for_builder(opened: Opened, up_to: int, wait_s: float) -> bool:
     """Wait for a rebuild of another process: what it read before may be in its file. ``False`` when it goes on."""
     deadline = time.monotonic() + wait_s
-    while _building(opened):
+    while any(number <= up_to for number in _building(opened)):
         if time.monotonic() >= deadline:
             return False
         time.sleep(_POLL_S)
@@ -44,29 +53,33 @@ def _building(opened: Opened) -> list[int]:
     ]
 
 
-def erase(opened: Opened, *, heavy: bool) -> list[ForgottenGeneration]:
-    """Take what the store does not know any more out of every file; ``heavy`` writes the current one anew too.
+def erase(opened: Opened, up_to: int, *, heavy: bool) -> list[ForgottenGeneration]:
+    """Take what the store does not know any more out of every file up to a number; ``heavy`` writes the current one
+    anew too.
 
     Returns every generation file that is left, the current one first. One that could not be cleaned (locked, damaged,
     no room) is no reason to stop: it is told, and the next open tries again.
     """
-    found = [*_erase_current(opened, heavy)]
+    for _ in range(_TRIES):
+        found = _erase_current(opened, up_to, heavy)
+        current = registry.current(opened.store.connection)
+        if current is None or not found or current.number == found[0].number:
+            break
     # now that the writer has moved on, nothing of ours holds an older file
     opened.keeper.drop_readers()
-    rebuild.tidy(opened.store)
-    current = registry.current(opened.store.connection)
+    rebuild.tidy(opened.store, keep_unfinished=False)  # a killed build may hold what is forgotten
     building = _building(opened)
     for number in files.numbers(opened.store.directory):
-        if current is not None and number == current.number:
+        if any(number == one.number for one in found):
             continue
-        if number in building:
-            found.append(ForgottenGeneration(number, "building", held=True, erased=False))
+        if number in building or number > up_to:
+            found.append(ForgottenGeneration(number, "building", held=True, erased=number > up_to))
         else:
             found.append(_erase_retired(opened, number))
     return found
 
 
-def _erase_current(opened: Opened, heavy: bool) -> list[ForgottenGeneration]:
+def _erase_current(opened: Opened, up_to: int, heavy: bool) -> list[ForgottenGeneration]:
     current = registry.current(opened.store.connection)
     erased = False
     try:
@@ -75,11 +88,12 @@ def _erase_current(opened: Opened, heavy: bool) -> list[ForgottenGeneration]:
         current = registry.current(opened.store.connection)
         assert current is not None, "it has a writer"
         with translated_index():
-            _drop_unknown(opened, index)
-            if heavy:
-                erased = _clean(index, paths.generation_file(opened.store.directory, current.number))
+            if current.number > up_to:
+                erased = True
             else:
-                erased = compact.empty_wal(index)
+                _drop_unknown(opened, index)
+                path = paths.generation_file(opened.store.directory, current.number)
+                erased = _clean(index, path) if heavy else compact.empty_wal(index)
     except errors.MemorySqliteError:
         erased = False
     return [] if current is None else [ForgottenGeneration(current.number, "current", held=False, erased=erased)]

@@ -110,7 +110,7 @@ def resume(opened: Opened, settings: Settings, clock: Clock) -> bool:
     if any(one.stage == "rows" for one in waiting):
         _delete_rows(opened, settings, clock, numbers, Tally(), Samples())
     edits = [edit for one in waiting for edit in notes.from_json(one.notes)] if heavy else []
-    _clean(opened, settings, clock, numbers, edits, Samples(), wait_s=0, heavy=heavy)
+    _clean(opened, settings, clock, numbers, edits, Samples(), wait_s=0, heavy=heavy, resumed=True)
     return True
 
 
@@ -143,22 +143,25 @@ def _clean(
     *,
     wait_s: float,
     heavy: bool = True,
+    resumed: bool = False,
 ) -> _Erased:
     """Notes, generations, bytes and proof. Without ``heavy`` nothing is written anew: that was done, and only those who
-    held a file had to be waited for."""
+    held a file had to be waited for. ``resumed``: a note that is not as it was may have been rewritten before."""
     erased = _Erased()
     for edit in edits:
-        _edit(opened, settings, clock, edit, samples, erased)
-    if heavy and not generations.wait_for_builder(opened, wait_s):
+        _edit(opened, settings, clock, edit, samples, erased, resumed)
+    up_to = generations.newest(opened)
+    alone = not heavy or generations.wait_for_builder(opened, up_to, wait_s)
+    if not alone:
         erased.reasons.append("a new search index is being built")
-    erased.generations = generations.erase(opened, heavy=heavy)
+    erased.generations = generations.erase(opened, up_to, heavy=heavy)
     erased.reasons += _generation_reasons(erased.generations)
     store_done = _erase_store(opened, heavy, erased)
     clean = _search(opened, samples, erased)
     with opened.store.transaction() as connection:
         if not erased.reasons:
             rows.finish(connection, numbers)
-        elif clean and store_done and all(one.erased for one in erased.generations if one.state == "current"):
+        elif alone and clean and store_done and all(one.erased for one in erased.generations if one.state == "current"):
             rows.reach(connection, numbers, "bytes")
     return erased
 
@@ -188,11 +191,13 @@ def _note_tombstones(opened: Opened, edits: Iterable[Edit]) -> list[Tombstone]:
     ]
 
 
-def _edit(opened: Opened, settings: Settings, clock: Clock, edit: Edit, samples: Samples, erased: _Erased) -> None:
+def _edit(
+    opened: Opened, settings: Settings, clock: Clock, edit: Edit, samples: Samples, erased: _Erased, resumed: bool
+) -> None:
     outcome = note_file.apply(opened.workspace, settings.extra_paths, edit, clock, samples)
     said = "deleted" if outcome == "done" and edit.whole else _OUTCOMES[outcome]
     erased.notes.append(ForgottenNote(edit.path, _count(edit), said))  # type: ignore[arg-type]
-    if outcome in ("changed", "failed"):
+    if outcome == "failed" or (outcome == "changed" and not resumed):
         erased.reasons.append(f"a note could not be rewritten ({said})")
 
 
@@ -203,9 +208,7 @@ def _count(edit: Edit) -> int:
 def _generation_reasons(found: Iterable[ForgottenGeneration]) -> list[str]:
     reasons = []
     for one in found:
-        if one.state == "building":
-            reasons.append(f"search index {one.number} is being built by another process")
-        elif not one.erased:
+        if not one.erased and one.state != "building":  # of one that is being built the reason was told
             reasons.append(f"search index {one.number} could not be cleaned (it is in use or damaged)")
     return reasons
 

@@ -16,7 +16,7 @@ import apsw
 from memory_sqlite import errors, paths
 from memory_sqlite.clock import Clock
 from memory_sqlite.generations import layout, registry
-from memory_sqlite.indexing import apply, identity, rebuild
+from memory_sqlite.indexing import apply, identity, rebuild, resume
 from memory_sqlite.storage import change_log
 from memory_sqlite.storage import connection as connections
 from memory_sqlite.storage.failures import translated_index
@@ -59,7 +59,21 @@ class IndexKeeper:
     def is_usable(self) -> bool:
         """True when there is a current generation of this code's identity and its file answers and is of this store."""
         generation = registry.current(self._store.connection)
-        if generation is None or generation.identity != identity.expected() or generation.number == self._damaged:
+        return generation is not None and generation.identity == identity.expected() and self._answers(generation)
+
+    def can_answer(self) -> bool:
+        """True when the current generation is not what this code would build, and yet has tables that it can read and
+        write: those of another tokenizer or chunker. Searches go on with it while the next one is built."""
+        generation = registry.current(self._store.connection)
+        return (
+            generation is not None
+            and generation.identity != identity.expected()
+            and generation.identity.get("format") == layout.FORMAT
+            and self._answers(generation)
+        )
+
+    def _answers(self, generation: registry.Generation) -> bool:
+        if generation.number == self._damaged:
             return False
         try:
             with self.reader() as connection:
@@ -68,27 +82,36 @@ class IndexKeeper:
             return False
         # an index that knows more changes than the store belongs to a store that is no more (a restored backup)
         newest = change_log.newest(self._store.connection)
-        return meta.get("identity") == identity.expected() and int(meta.get("applied_seq", -1)) <= newest
+        return meta.get("identity") == generation.identity and int(meta.get("applied_seq", -1)) <= newest
 
-    def ensure(self, fill_notes: FillNotes) -> None:
+    def ensure(self, fill_notes: FillNotes, progress: rebuild.Progress | None = None) -> None:
         """Build a generation when there is none that this code can use; take leftovers away.
 
         Of several processes that find none at once, one builds and the others wait for it.
         """
         if not self.is_usable():
             self._let_go()
-            rebuild.rebuild(self._store, self._clock, fill_notes, unless=self.is_usable)
+            rebuild.rebuild(self._store, self._clock, fill_notes, progress, unless=self.is_usable)
         rebuild.tidy(self._store)
+
+    def has_unfinished(self) -> bool:
+        """Whether a full build was interrupted or killed and can be gone on with."""
+        return resume.unfinished(self._store.directory, self._store.connection) is not None
 
     def rebuild(self, fill_notes: FillNotes, progress: rebuild.Progress | None = None) -> None:
         """Build and publish the next generation, letting go of the old one."""
         before = self.number()
         self._let_go()
         rebuild.rebuild(self._store, self._clock, fill_notes, progress)
-        self.drop_readers()  # searches of other threads went on reading the old one meanwhile
-        if before is not None:
+        # searches of other threads went on reading the old one meanwhile
+        self.leave(before)
+
+    def leave(self, number: int | None) -> None:
+        """Another generation has taken this one's place: let go of it, and take its file away if nobody has it."""
+        self._let_go()
+        if number is not None:
             for tell in self.before_retiring:
-                tell(paths.generation_file(self._store.directory, before))
+                tell(paths.generation_file(self._store.directory, number))
         rebuild.tidy(self._store)
 
     def writer(self) -> apsw.Connection:

@@ -1,10 +1,12 @@
 """Notes of the workspace into a generation: only what came, went or changed, each note replaced whole.
 
-A scan error deletes nothing. A file whose time is too fresh to be trusted is hashed again at the next look.
+A scan error deletes nothing. A file whose time is too fresh to be trusted is hashed again at the next look. What has
+changed between being read and being filed is not filed in its old form: it stays dirty, and its siblings are filed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -16,13 +18,14 @@ import apsw
 from memory_sqlite.indexing import rows
 from memory_sqlite.model import Document, SourceProblem
 from memory_sqlite.sources.discovery import discover
-from memory_sqlite.sources.places import Discovery, ExtraPath, NotePlace
+from memory_sqlite.sources.places import Discovery, ExtraPath, NotePlace, shown
 from memory_sqlite.storage.connection import writing
 from memory_sqlite.values import dataclass, field
 
 Progress = Callable[[str, int, int | None], None]
 Forgotten = Callable[[str, str], bool]
 
+_CHANGING: Final = "changed while it was being indexed; the next search or `memory-sqlite index` takes it in"
 _FORGOTTEN: Final = "is a version of the note that was forgotten; it is not searched"
 _BATCH: Final = 200
 """Notes a transaction; larger batches hold the index's write lock for most of a second."""
@@ -41,6 +44,8 @@ class NotesReport:
     unchanged: int = 0
     chunks: int = 0
     unread: int = 0
+    changing: int = 0
+    """Notes that changed between being read and being filed; the next look takes them in."""
     finished: bool = True
     problems: list[SourceProblem] = field(default_factory=list)
 
@@ -95,14 +100,14 @@ def carry_out(
     """
     report = NotesReport(unchanged=work.unchanged, problems=list(work.discovery.problems))
     known = rows.document_states(index, "note")
-    batch: list[Document] = []
+    batch: list[tuple[NotePlace, Document]] = []
     for done, place in enumerate(work.to_read, 1):
         if deadline is not None and deadline():
             report.finished = False
             break
         document = _read(place, report, redact)
         if document is not None:
-            batch.append(document)
+            batch.append((place, document))
         if len(batch) >= _BATCH:
             _file(index, batch, known, report, forgotten)
             batch = []
@@ -136,7 +141,7 @@ def _read(place: NotePlace, report: NotesReport, redact: bool) -> Document | Non
 
 def _file(
     index: apsw.Connection,
-    batch: list[Document],
+    batch: list[tuple[NotePlace, Document]],
     known: dict[str, tuple[str, int | None, int | None, int | None, int | None]],
     report: NotesReport,
     forgotten: Forgotten | None,
@@ -144,8 +149,14 @@ def _file(
     if not batch:
         return
     now = time.time_ns()
+    same = [_is_still(place, document.hash) for place, document in batch]
     with writing(index):
-        for document in batch:
+        for (place, document), unchanged in zip(batch, same, strict=True):
+            if not unchanged:
+                mark_dirty(index, document.key)
+                report.changing += 1
+                report.problems.append(SourceProblem(shown(place.path), _CHANGING))
+                continue
             if forgotten is not None and forgotten(document.key, document.hash):
                 report.removed += int(rows.delete_document(index, "note", document.key))
                 report.problems.append(SourceProblem(document.path, _FORGOTTEN))
@@ -163,6 +174,19 @@ def _file(
                 report.added += 1
             else:
                 report.changed += 1
+
+
+def _is_still(place: NotePlace, digest: str) -> bool:
+    """Whether a note's bytes are those that were read; asked before the transaction, which holds no file open."""
+    from memory_sqlite.sources.safe_read import read_bytes
+
+    read = read_bytes(place)
+    return not isinstance(read, SourceProblem) and hashlib.sha256(read[0]).hexdigest() == digest
+
+
+def mark_dirty(index: apsw.Connection, key: str) -> None:
+    """Let the next look read a note whatever its times say; inside the caller's transaction."""
+    index.execute("UPDATE documents SET mtime_ns = NULL WHERE kind = 'note' AND key = ?", (key,))
 
 
 def _stamp(index: apsw.Connection, document: Document, mtime_ns: int | None) -> None:

@@ -1,7 +1,8 @@
 """Building a whole generation beside the current one and publishing it.
 
 Nothing is copied into place and nobody waits: the file is built under another name, brought up to date, checked, and
-one row in the store says that it is the current one. The old file goes when its last reader has closed it.
+one row in the store says that it is the current one. The old file goes when its last reader has closed it. A build that
+was interrupted or killed is gone on with by the next one (``resume``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import apsw
 from memory_sqlite import errors, limits, paths
 from memory_sqlite.clock import Clock
 from memory_sqlite.generations import files, layout, registry
-from memory_sqlite.indexing import apply, identity, rows
+from memory_sqlite.indexing import apply, full_hash, identity, resume, rows
 from memory_sqlite.sources import conversation
 from memory_sqlite.storage import change_log
 from memory_sqlite.storage.connection import writing
@@ -28,6 +29,10 @@ FillNotes = Callable[[apsw.Connection], None]
 
 _BUILDER_POLL_S: Final = 0.05
 _LEAVING: Final[tuple[registry.State, ...]] = ("building", "retired")
+
+
+class Paused(Exception):
+    """Raised by a ``progress`` callback: the build ends here, and another goes on with what is there."""
 
 
 def rebuild(
@@ -52,32 +57,38 @@ def rebuild(
     try:
         with translated_index():
             try:
-                _fill(store, index, fill_notes, progress)
+                _fill(store, index, fill_notes, progress, clock)
                 verify(store, index)
                 files.seal(index, path)
                 _publish(store, index, number, clock)
             finally:
                 index.close()
-    except BaseException:
-        _abandon(store, number)
+    except Exception as error:  # not what ends the process: then the file stays, to be gone on with
+        if not isinstance(error, Paused):
+            _abandon(store, number)
         raise
     return number
 
 
 def _begin(store: Store, clock: Clock, unless: Callable[[], bool] | None) -> tuple[int, apsw.Connection] | None:
-    """The next number with its empty file, locked by us before anybody can see its row; waits for another builder.
+    """The next number with its empty file, locked by us before anybody can see its row; or the file of a killed build.
+    Waits for another builder.
 
     Raises ``StoreBusy`` when the other one is still building after the busy timeout.
     """
     deadline = time.monotonic() + limits.BUSY_TIMEOUT_MS / 1000
     while True:
-        index = None
+        index: apsw.Connection | None = None
+        number: int | None = None
         try:
             with store.transaction() as connection:
                 lives = _builder_lives(store)
                 if not lives and unless is not None and unless():
                     return None
                 if not lives:
+                    number = resume.unfinished(store.directory, connection)
+                    index = resume.take_up(store.directory, number) if number is not None else None
+                if not lives and index is None:
                     number = registry.begin(connection, identity.expected(), clock.now_ms())
                     # within the transaction: a row without a file that is held would look like a dead builder's
                     index = files.create(paths.generation_file(store.directory, number))
@@ -85,11 +96,19 @@ def _begin(store: Store, clock: Clock, unless: Callable[[], bool] | None) -> tup
             if index is not None:
                 index.close()
             raise
-        if index is not None:
-            return number, index
+        if index is not None and number is not None:
+            if _is_new(index) or resume.is_sound(index):
+                return number, index
+            index.close()
+            _abandon(store, number)
+            continue
         if time.monotonic() >= deadline:
             raise errors.StoreBusy("another process is rebuilding the search index")
         time.sleep(_BUILDER_POLL_S)
+
+
+def _is_new(index: apsw.Connection) -> bool:
+    return not index.execute("SELECT count(*) FROM sqlite_schema").get
 
 
 def _builder_lives(store: Store) -> bool:
@@ -109,14 +128,18 @@ def _abandon(store: Store, number: int) -> None:
         pass
 
 
-def _fill(store: Store, index: apsw.Connection, fill_notes: FillNotes, progress: Progress | None) -> None:
-    seq = change_log.newest(store.connection)
-    with writing(index):
-        layout.create(index, identity.expected())
-        layout.write_meta(index, "applied_seq", seq)
+def _fill(store: Store, index: apsw.Connection, fill_notes: FillNotes, progress: Progress | None, clock: Clock) -> None:
+    if _is_new(index):
+        seq = change_log.newest(store.connection)
+        with writing(index):
+            layout.create(index, identity.expected())
+            layout.write_meta(index, "applied_seq", seq)
+            full_hash.done(index, clock.now_ms())  # its notes are all read now
+            resume.note_boot(index)
+    filed = resume.filed_sessions(index)
     every = sessions.listing(store.connection, limit=-1)
     for done, session in enumerate(every, 1):
-        if not session.is_internal:
+        if not session.is_internal and session.id not in filed:
             with writing(index):
                 positions = []
                 for document in conversation.session_documents(store.connection, session):
@@ -154,26 +177,28 @@ def verify(store: Store, index: apsw.Connection) -> None:
         raise errors.IndexUnavailable(f"the new search index did not pass its check: {problem}")
 
 
-def sweep(store: Store) -> list[int]:
+def sweep(store: Store, *, keep_unfinished: bool = True) -> list[int]:
     """Remove what no reader can want and nobody has open: retired generations, what dead builders left, files that the
-    store does not know. Returns their numbers; a file that is held stays for a later sweep.
+    store does not know. Returns their numbers; a file that is held stays for a later sweep, and a build that can be
+    gone on with for the next ``index``, unless ``keep_unfinished`` is false.
     """
     connection = store.connection
     if not _leftovers(store):
         return []
     removed = []
     with store.transaction():  # no generation is begun or published while we look
+        kept = resume.unfinished(store.directory, connection) if keep_unfinished else None
         for number in _leftovers(store):
-            if files.remove_unless_held(paths.generation_file(store.directory, number)):
+            if number != kept and files.remove_unless_held(paths.generation_file(store.directory, number)):
                 registry.remove(connection, number)
                 removed.append(number)
     return removed
 
 
-def tidy(store: Store) -> None:
+def tidy(store: Store, *, keep_unfinished: bool = True) -> None:
     """``sweep``, where it is not what was asked for: a locked store leaves it to the next one."""
     try:
-        sweep(store)
+        sweep(store, keep_unfinished=keep_unfinished)
     except errors.MemorySqliteError:
         pass
 

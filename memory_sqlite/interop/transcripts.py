@@ -23,6 +23,7 @@ from memory_sqlite.model import ImportReport, Message, SessionInfo, SourceProble
 from memory_sqlite.sources.transcript_formats.items import Refused, Spoken
 from memory_sqlite.sources.transcript_formats.transcript import Transcript, open_transcript
 from memory_sqlite.storage.connection import writing
+from memory_sqlite.text.secrets import mask_label
 from memory_sqlite.transcripts import sessions
 from memory_sqlite.transcripts.bounds import bounded
 from memory_sqlite.transcripts.identity import split_turns
@@ -144,7 +145,11 @@ def _files(paths: list[Path], tally: _Tally) -> Iterator[Path]:
             found = sorted(p for p in path.rglob("*") if p.name.endswith((".jsonl", ".jsonl.gz")) and p.is_file())
             if not found:
                 tally.problem(path, "holds no *.jsonl file")
-            yield from (p for p in found if not p.is_symlink())
+            for below in found:
+                if below.is_symlink():
+                    tally.problem(below, "is a link, which is not followed")
+                else:
+                    yield below
         else:
             yield path
 
@@ -165,6 +170,9 @@ def _import_file(
     known = opened.store.connection.execute(
         "SELECT device, inode, size, mtime_ns FROM import_cursors WHERE path = ?", (key,)
     ).fetchone()
+    if not status.st_size:
+        tally.files += 1  # begun and nothing said yet: no format to tell, nothing to refuse
+        return
     if known == stamp:
         tally.unchanged += 1
         return
@@ -262,6 +270,8 @@ class _Batch:
             chat_type=said.chat_type or info.chat_type,
             kind=said.kind or info.kind,
             sender_is_owner=info.sender_is_owner if said.sender_is_owner is None else said.sender_is_owner,
+            # a project is the name of a folder, and folders are named after all sorts of things
+            project=mask_label(info.project) if info.project and self._settings.redact_secrets else info.project,
         )
 
     def store(self, *, last: bool) -> None:

@@ -64,6 +64,8 @@ def remember_turns(
         session = sessions.ensure(store, info, at=first, now=now)
         # in a direct chat the flag belongs to the session; elsewhere many speak, and it belongs to this call's sender
         from_owner = session.sender_is_owner if session.chat_type == "direct" else info.sender_is_owner
+        if way == "import" and info.sender_is_owner is None:
+            from_owner = None  # a file that only names a session's key does not speak for its owner
         for part, turn_messages in kept:
             accepted = turns.accept(
                 connection,

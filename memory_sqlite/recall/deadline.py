@@ -42,6 +42,8 @@ def run_within(deadline: Deadline, work: Callable[[Deadline], T]) -> Outcome[T]:
     def guarded() -> None:
         try:
             box.append(Outcome(work(deadline), "ok"))
+        except errors.Cancelled:  # it saw for itself that the time was over, before the one who waits did
+            box.append(_late())
         except errors.MemorySqliteError as error:
             box.append(Outcome(None, "error", (f"recall skipped ({error.code})",)))
         except Exception as error:  # a reply must never be blocked by a defect in recall
@@ -65,5 +67,11 @@ def run_within(deadline: Deadline, work: Callable[[Deadline], T]) -> Outcome[T]:
         return Outcome(None, "cancelled")
     if not finished:
         deadline.expire()
-        return Outcome(None, "timeout", ("recall skipped (timeout)",))
+        return _late()
+    if box[0].reason == "error" and deadline.is_over():  # a late error is dropped as a late result is
+        return _late()
     return box[0]
+
+
+def _late() -> Outcome[T]:
+    return Outcome(None, "timeout", ("recall skipped (timeout)",))

@@ -99,11 +99,7 @@ def best_rows(
     ``table`` is ``lexical`` or ``lexical_context``. Times join the documents, so they are asked for only when given.
     """
     weights = _WEIGHTS[table]
-    join, condition, bindings = "", "", [match]
-    if since is not None or until is not None:
-        join = _JOINS[table]
-        condition = " AND d.at >= ? AND d.at < ?"
-        bindings += [since if since is not None else -(2**62), until if until is not None else 2**62]  # type: ignore[list-item]
+    join, condition, times = _between(table, since, until)
     collector = _collector(connection)
     collector.phrases = phrases
     collector.length_of = 0 if table == "lexical" else -1
@@ -113,18 +109,36 @@ def best_rows(
         f"SELECT {table}.rowid, bm25({table}, {weights}) AS score, {_FUNCTION}({table}) FROM {table}{join} "
         f"WHERE {table} MATCH ?{condition} ORDER BY bm25({table}, {weights}) LIMIT {int(limit)}"
     )
-    order = [int(rowid) for rowid, _, _ in connection.execute(statement, bindings)]
+    order = [int(rowid) for rowid, _, _ in connection.execute(statement, (match, *times))]
     found = collector.rows
     collector.rows = {}
     return [found[rowid] for rowid in order], collector.average
 
 
-def count_rows(connection: apsw.Connection, table: str, match: str, limit: int) -> int:
+def count_rows(
+    connection: apsw.Connection,
+    table: str,
+    match: str,
+    limit: int,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+) -> int:
     """How many rows match, at most ``limit``; unranked, so it is cheap."""
+    join, condition, times = _between(table, since, until)
     row = connection.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT {int(limit)})", (match,)
+        f"SELECT count(*) FROM (SELECT 1 FROM {table}{join} WHERE {table} MATCH ?{condition} LIMIT {int(limit)})",
+        (match, *times),
     ).fetchone()
     return 0 if row is None else int(row[0])
+
+
+def _between(table: str, since: int | None, until: int | None) -> tuple[str, str, tuple[int, ...]]:
+    """Join, condition and bindings that keep the rows of a time; nothing at all where no time is given."""
+    if since is None and until is None:
+        return "", "", ()
+    times = (since if since is not None else -(2**62), until if until is not None else 2**62)
+    return _JOINS[table], " AND d.at >= ? AND d.at < ?", times
 
 
 _WEIGHTS: Final = {"lexical": "1.0, 0.35, 1.5, 1.5, 2.0, 0.0", "lexical_context": "1.0, 1.2, 0.6, 0.5, 0.0"}

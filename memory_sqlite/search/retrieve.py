@@ -292,6 +292,10 @@ def _withheld(
     ]
     if not phrases:
         return 0
+    # only what would have been an answer: demanded phrases, the caller's filters and times count here too
+    required = [match.any_of(term.term.probes) for term in terms if term.term.required]
     own = filters.expression()
-    wanted = f"({{{TEXT_COLUMNS}}} : ({match.any_of(phrases)}))" + (f" AND ({own})" if own is not None else "")
-    return match.count_rows(connection, "lexical", f"({wanted}) NOT ({viewer})", WITHHELD_MAX)
+    wanted = match.expression(TEXT_COLUMNS, match.any_of(phrases), required, [own] if own is not None else [])
+    return match.count_rows(
+        connection, "lexical", f"({wanted}) NOT ({viewer})", WITHHELD_MAX, since=filters.since, until=filters.until
+    )

@@ -202,7 +202,7 @@ class _Scan:
             self.skip(path, reason)
             return
         self.found.setdefault(
-            path, NotePlace(path, root, relative, seen.st_size, seen.st_mtime_ns, seen.st_ino, seen.st_dev)
+            path, NotePlace(path, root, relative, seen.st_size, changed_ns(seen), seen.st_ino, seen.st_dev)
         )
 
 
@@ -216,6 +216,15 @@ def not_a_file(seen: os.stat_result) -> str | None:
     if stat.S_ISDIR(mode):
         return "is a folder with the name of a note"
     return "is not a regular file (pipe, socket or device)"
+
+
+def changed_ns(seen: os.stat_result) -> int:
+    """When a file last changed: the later of its modification and its change time.
+
+    Whoever restores the modification time (copies, archives, editors) cannot restore the other one; what sets it alone
+    (a new mode, a rename) costs one more hash.
+    """
+    return max(seen.st_mtime_ns, seen.st_ctime_ns)
 
 
 def reason_of(error: OSError) -> str:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from memory_sqlite.clock import parse_time
 from memory_sqlite.errors import PathNotAllowed
 from memory_sqlite.model import Document, SourceProblem
-from memory_sqlite.sources.discovery import discover, glob_pattern, locate_extra, not_a_file
+from memory_sqlite.sources.discovery import changed_ns, discover, glob_pattern, locate_extra, not_a_file
 from memory_sqlite.sources.front_matter import FrontMatter
 from memory_sqlite.sources.lines import split_lines
 from memory_sqlite.sources.markdown import read_markdown
@@ -170,7 +170,7 @@ def _look(root: str, relative: str, path: str) -> NotePlace | None:
     reason = not_a_file(seen)
     if reason is not None:
         raise PathNotAllowed(f"the path {reason}")
-    return NotePlace(path, root, relative, seen.st_size, seen.st_mtime_ns, seen.st_ino, seen.st_dev)
+    return NotePlace(path, root, relative, seen.st_size, changed_ns(seen), seen.st_ino, seen.st_dev)
 
 
 def _is_spelled(folder: str, name: str, seen: os.stat_result) -> bool:

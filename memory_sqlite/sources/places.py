@@ -31,6 +31,7 @@ class NotePlace:
 
     ``path`` is its key: relative to the workspace with ``/``, or absolute for an extra path outside of it. It is
     opened from ``root`` (reached through links if the owner named it so) along ``relative`` (no link is followed).
+    ``mtime_ns`` is when it last changed in any way (``discovery.changed_ns``).
     """
 
     path: str

@@ -14,7 +14,7 @@ from typing import Final
 
 from memory_sqlite import limits
 from memory_sqlite.model import SourceProblem
-from memory_sqlite.sources.discovery import not_a_file, reason_of
+from memory_sqlite.sources.discovery import changed_ns, not_a_file, reason_of
 from memory_sqlite.sources.places import NotePlace, shown
 from memory_sqlite.values import dataclass
 
@@ -42,6 +42,7 @@ class NoteText:
     encoding_problem: str | None
     size: int
     mtime_ns: int
+    """As ``discovery.changed_ns`` tells it."""
     inode: int
     device: int
 
@@ -60,7 +61,7 @@ def read_note(place: NotePlace) -> NoteText | SourceProblem:
     if text is None:
         return SourceProblem(shown(place.path), problem or "is not text")
     digest = hashlib.sha256(data).hexdigest()
-    return NoteText(text, digest, problem, len(data), seen.st_mtime_ns, seen.st_ino, seen.st_dev)
+    return NoteText(text, digest, problem, len(data), changed_ns(seen), seen.st_ino, seen.st_dev)
 
 
 def read_bytes(place: NotePlace) -> tuple[bytes, os.stat_result] | SourceProblem:

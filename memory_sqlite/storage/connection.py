@@ -103,6 +103,23 @@ def create_index(path: Path) -> apsw.Connection:
     return connection
 
 
+def reopen_index(path: Path) -> apsw.Connection | None:
+    """A generation that a killed process left half-built, as ``create_index`` had it; ``None`` while anybody has it."""
+    with translated_index():
+        connection = open_index_probe(path)
+        if connection is None:
+            return None
+        try:
+            connection.execute("COMMIT").fetchall()  # the exclusive lock stays: that is what the locking mode means
+            _common(connection)
+            connection.pragma("synchronous", "OFF")
+            connection.pragma("cache_size", -64 * 1024)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
 def open_index_reader(path: Path) -> apsw.Connection:
     """A generation for reading. The first read takes the hold: the open connection keeps the file from retirement."""
     with translated_index():

@@ -49,6 +49,11 @@ _AFTER: Final = re.compile(
     r")"
 )
 _BARE: Final = re.compile(r"[ \t]{1,3}")
+_NEXT_LINE: Final = re.compile(r"[ \t]{0,8}\r?\n[ \t]{0,8}(?=[^\s\ufffc]{1,256}[ \t]{0,8}(?:\r?\n|$))")
+"""``password:`` with its value alone on the next line, as people paste it and as blocks are joined."""
+_SEED_LABELS: Final = ("seed", "recovery", "mnemonic", "助记词", "助記詞")
+_SEED_LENGTHS: Final = frozenset({12, 15, 18, 21, 24})
+"""Words of a BIP-39 phrase. Its list has words of 3 to 8 letters, ``about`` and ``that`` among them."""
 _QUOTED: Final = re.compile(
     r"\\?(?:\"([^\"\n\ufffc]{1,256}?)\\?\"|'([^'\n\ufffc]{1,256}?)\\?'|`([^`\n\ufffc]{1,256})`)"
 )
@@ -136,12 +141,14 @@ def _accepted(kind: str, value: str, joint: str, text: str, end: int, label: str
     return _machine_made(value, 8)
 
 
-def _phrase(text: str, at: int) -> int | None:
+def _phrase(text: str, at: int, label: str) -> int | None:
     """End of a passphrase of plain words at ``at``; prose gives itself away by a function word."""
     words = _WORDS.match(text, at)
     if words is None:
         return None
     spoken = words.group().casefold().split()
+    if label.startswith(_SEED_LABELS) and len(spoken) in _SEED_LENGTHS and all(3 <= len(word) <= 8 for word in spoken):
+        return words.end()
     if any(word in FUNCTION_WORDS for word in spoken) or sum(map(looks_like_prose, spoken)) * 2 > len(spoken):
         return None
     return words.end()
@@ -177,6 +184,8 @@ def told(text: str) -> Iterator[Span]:
         if after is None:
             continue
         kind, joint, at = match.lastgroup or "token", after.lastgroup or "bare", after.end()
+        if joint == "assign" and (line := _NEXT_LINE.match(text, at)) is not None:
+            joint, at = "bare", line.end()
         name, label = kind.replace("_", "-"), match.group()
         # "PIN 4711" in capitals is one; pin 12 of a connector is not
         label = "PIN" if text[match.start() : match.end()] == "PIN" else label
@@ -194,7 +203,7 @@ def _value_span(text: str, at: int, kind: str, joint: str, label: str) -> tuple[
         if " " in value and kind != "passphrase" and not (kind == "password" and joint == "assign"):
             return None
         return (start, end) if _accepted(kind, value, joint, text, quoted.end(), label, True) else None
-    if kind == "passphrase" and joint != "bare" and (phrase_end := _phrase(text, at)) is not None:
+    if kind == "passphrase" and joint != "bare" and (phrase_end := _phrase(text, at, label)) is not None:
         return at, phrase_end
     plain = _VALUE.match(text, at)
     if plain is not None:

@@ -83,6 +83,11 @@ _AUTHORIZATION: Final = re.compile(
 # U+FFFC stands for what an earlier pass has masked
 _URL_PASSWORD: Final = re.compile(r"://[^\s/:@\"'<>\ufffc]{0,256}:([^\s/\"'<>\ufffc]{1,256})@")
 _URL_TOKEN: Final = re.compile(r"://([A-Za-z0-9_-]{20,256})@")
+_USER_OPTION: Final = re.compile(
+    r"(?<=\s)(?:-u|--user)(?:[ \t]{1,4}|=)[\"']?[^\s:\"'\ufffc]{1,64}:([^\s\"'$<{\ufffc][^\s\"'\ufffc]{2,255})"
+)
+_COOKIES: Final = re.compile(r"\bcookie:[ \t]{0,4}([^\n]{1,4096})", re.IGNORECASE)
+_COOKIE: Final = re.compile(r"=((?=[^\s;]{0,200}\d)[A-Za-z0-9._~+/%|:-]{16,4096}={0,2})")
 _BLOCK_BEGIN: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _BLOCK_END: Final = re.compile(r"-----END (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 # without an END line (a cut paste) the block goes as far as lines look like base64 or armour headers
@@ -149,6 +154,13 @@ def shaped(text: str) -> Iterator[Span]:
         if any(word in lowered for word in words):
             for match in pattern.finditer(text):
                 yield *match.span(1), "bearer"
+    if "curl" in lowered:
+        for match in _USER_OPTION.finditer(text):
+            yield *match.span(1), "url-password"
+    if "cookie:" in lowered:
+        for line in _COOKIES.finditer(text):
+            for match in _COOKIE.finditer(text, *line.span(1)):
+                yield *match.span(1), "cookie"
     if "://" in text:
         for match in _URL_PASSWORD.finditer(text):
             if not match.group(1).startswith(("$", "{", "%", "*")):

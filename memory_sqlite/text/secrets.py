@@ -8,6 +8,7 @@ text, for hostile text too (tested at 100,000 characters of each nasty kind).
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from functools import lru_cache
 from typing import Any, Final
@@ -74,6 +75,29 @@ def mask(text: str, *, keep_lines: bool = False) -> tuple[str, int]:
         text = "".join(pieces) + text[position:]
         count += len(spans)
     return text, count
+
+
+_JSON_STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(:?)')
+
+
+def mask_known(encoded: str, text: str) -> str:
+    """Compact JSON with the secrets of ``text`` masked in its values.
+
+    Blocks of one message are masked one by one, and only their joined text tells that one holds what another announced.
+    """
+    known = {text[start:end]: kind for start, end, kind in find(text) if end - start >= _SHORTEST}
+    escaped = {json.dumps(value, ensure_ascii=False)[1:-1]: kind for value, kind in known.items()}
+    if not any(value in encoded for value in escaped):
+        return encoded
+
+    def replaced(match: re.Match[str]) -> str:
+        said = match[1]
+        if not match[2]:
+            for value, kind in escaped.items():
+                said = said.replace(value, f"[secret:{kind}]")
+        return f'"{said}"{match[2]}'
+
+    return _JSON_STRING.sub(replaced, encoded)
 
 
 _TOKEN_KINDS_WITHOUT_DIGEST: Final = frozenset({"bearer", "url-password", "private-key"})

@@ -54,11 +54,14 @@ def normalise(
     redactions = 0
     if redact:
         # imported here: only redaction needs the patterns, and the compatible mode never does
-        from memory_sqlite.text.secrets import mask, mask_json, mask_label
+        from memory_sqlite.text.secrets import mask, mask_json, mask_known, mask_label
 
+        spoken = text
         text, in_text = mask(text)
         masked, in_raw = mask_json(raw_value)
         raw = _dump(masked) if in_raw else raw
+        if in_text and not isinstance(message.get("content"), str):
+            raw = mask_known(raw, spoken)
         name = mask(name)[0] if name is not None else None
         sender = mask(sender)[0] if sender is not None else None
         role = mask_label(role)

@@ -12,7 +12,6 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from common import Figure, p50, report
 
 from memory_sqlite import Memory
 from memory_sqlite.config import Settings
-from memory_sqlite.recall import block
+from memory_sqlite.search import run
 
 TIMEOUTS_MS = (50, 200, 1_000)
 ROUNDS = {50: 24, 200: 12, 1_000: 5}
@@ -30,10 +29,9 @@ QUERY = "Should I order tea or coffee?"
 RELEASE = threading.Event()
 
 
-def endless_statement(opened: Any, *_: Any, on_connection: Callable[[Any], Any], **__: Any) -> Any:
+def endless_statement(connection: Any, *_: Any, **__: Any) -> Any:
     """A search whose statement never ends."""
-    with opened.keeper.reader() as connection, on_connection(connection):
-        connection.execute(ENDLESS).fetchall()
+    connection.execute(ENDLESS).fetchall()
 
 
 def endless_sleep(*_: Any, **__: Any) -> Any:
@@ -68,14 +66,14 @@ def waited(memory: Memory, rounds: int, reason: str) -> list[float]:
 def main() -> None:
     directory = Path(tempfile.mkdtemp(prefix="bench-"))
     figures = []
-    room: Any = block
-    search = room.answer
+    room: Any = run
+    search = room.search
     try:
         with made(directory, 1_000) as memory:
             waited(memory, 3, "ok")
             figures.append(Figure("recall, nothing wrong, p50", p50(waited(memory, 50, "ok")), "ms"))
         for name, fault in (("endless statement", endless_statement), ("deaf search", endless_sleep)):
-            room.answer = fault
+            room.search = fault
             for timeout_ms in TIMEOUTS_MS:
                 with made(directory, timeout_ms) as memory:
                     samples = waited(memory, ROUNDS[timeout_ms], "timeout")
@@ -84,7 +82,7 @@ def main() -> None:
                 aim = f"<= {timeout_ms * 1.2:.0f}"
                 figures.append(Figure(f"{name}, {timeout_ms} ms allowed, slowest", max(samples), "ms", aim))
     finally:
-        room.answer = search
+        room.search = search
         RELEASE.set()
         shutil.rmtree(directory, ignore_errors=True)
     report(figures)

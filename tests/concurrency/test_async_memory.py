@@ -84,6 +84,7 @@ def test_errors_come_out_as_they_are(tmp_path: Path) -> None:
 def test_many_calls_at_once_all_answer_and_none_is_lost(tmp_path: Path) -> None:
     async def work() -> None:
         async with await AsyncMemory.open(settings=settings(tmp_path, auto_recall_timeout_ms=5_000)) as memory:
+            await memory.index()  # a recall that finds a write going on answers from what is indexed
             writes = [
                 memory.remember(
                     session=f"s{number % 5}", run_id=f"r{number}", messages=user(f"Quillon {number}."), **OWNER

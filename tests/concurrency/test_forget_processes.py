@@ -117,7 +117,7 @@ with Memory.open(settings=settings()) as memory:
         assert memory.sessions() == []
     directory = agent_directory(tmp_path / "data", "main")
     assert verify(directory) == []
-    assert files_with(directory, "granite") == 0
+    assert files_with(directory, "granit") == 0
 
 
 def test_forgetting_while_a_turn_waits_to_be_stored(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ with Memory.open(settings=settings()) as memory:
         assert memory.search("granite").hits == ()
         assert memory.search("slate").hits
     assert verify(directory) == []
-    assert files_with(directory, "granite") == 0
+    assert files_with(directory, "granit") == 0
 
 
 def test_a_builder_that_does_not_end_is_told_and_finished_later(tmp_path: Path, monkeypatch: Any) -> None:
@@ -203,7 +203,7 @@ with Memory.open(settings=settings()) as memory:
     )
     with Memory.open(settings=Settings(data_dir=tmp_path / "data")):
         assert verify(directory) == []
-    assert files_with(directory, "granite") == 0
+    assert files_with(directory, "granit") == 0
 
 
 def test_a_retired_generation_that_is_held_tells_it_to_nobody(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ print(json.dumps(answers))
         told = [(one.number, one.state, one.held, one.erased) for one in report.generations]
         assert told == [(2, "current", False, True), (1, "retired", True, True)]
         assert (report.status, report.verified) == ("forgotten", True)
-        assert files_with(directory, "granite") == 0
+        assert files_with(directory, "granit") == 0
         child.go()
         child.wait_ready()
         assert old.exists(), "nobody's generation is deleted under them"
@@ -271,4 +271,4 @@ with Memory.open(settings=settings()) as memory:
         assert memory.search("granite").hits == ()
     directory = agent_directory(tmp_path / "data", "main")
     assert verify(directory) == []
-    assert files_with(directory, "granite") == 0
+    assert files_with(directory, "granit") == 0

@@ -102,11 +102,11 @@ def test_case_C130_what_discovery_ignores_is_not_followed(
         (place / f"n{number}.md").write_text(f"pebble{number}")
     (place / ".git").mkdir()
     (place / "loop").symlink_to("..")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     with follow(memory, heard) as watch:
         assert watch.native
         assert watch.folders == 2
-        assert len(os.listdir("/proc/self/fd")) - before < 20
+        assert len(list(Path("/proc/self/fd").iterdir())) - before < 20
         added = 0
         while added < 500:
             added += heard.next().added
@@ -281,3 +281,12 @@ def test_watch_command_prints_a_line_a_batch(tmp_path: Path, workspace: Path) ->
     process.send_signal(signal.SIGINT)
     rest, _ = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, rest) == (0, "")
+
+
+def test_watch_command_without_memory_says_so_and_ends(tmp_path: Path) -> None:
+    """``enabled=false``: one event, exit code 0, nothing is made."""
+    command = [sys.executable, "-m", "memory_sqlite", "--data-dir", str(tmp_path / "d"), "watch", "--json"]
+    environment = {**os.environ, "MEMORY_SQLITE_ENABLED": "false"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"event": "disabled"})
+    assert not (tmp_path / "d").exists()

@@ -110,6 +110,17 @@ def test_context_max_tokens_counts_bytes_and_replaces_the_characters(opened: Ope
             assert (block.text, block.hits, block.reason) == ("", (), "nothing")
 
 
+@pytest.mark.parametrize("tokens", [400, 700, 1_000, 1_600, 2_500])
+def test_context_max_tokens_counts_the_bytes_of_all_items(opened: Opener, workspace: Path, tokens: int) -> None:
+    """Six items of three bytes a character: none is shown at a third of its price."""
+    for number, stone in enumerate("金银铜铁锡铅"):
+        note(workspace, f"cjk{number}", f"quillon {stone}" + f"{stone}的记录在阁楼里。" * 12)
+    with opened(context_max_tokens=tokens) as memory:
+        block = memory.recall("quillon")
+    assert tokens * 0.6 < utf8_length(block.text) <= tokens
+    assert len(block.hits) > 1 or tokens < 1_000
+
+
 def test_auto_recall_off_recalls_nothing(opened: Opener, quillons: list[str]) -> None:
     with opened(auto_recall=False) as memory:
         assert memory.recall("quillon").reason == "disabled"

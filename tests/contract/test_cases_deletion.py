@@ -135,7 +135,7 @@ def test_case_C142_forget_while_a_note_is_being_indexed(
     indexing = threading.Thread(target=lambda: done.append(memory.index()))
     indexing.start()
     assert read.wait(60)
-    command = [sys.executable, "-m", "memory_sqlite", "forget", "--json", "--data-dir", str(tmp_path / "data")]
+    command = [sys.executable, "-m", "memory_sqlite", "forget", "--json", "--yes", "--data-dir", str(tmp_path / "data")]
     command += ["--workspace", str(workspace), "--reference", "memory/a.md", "--reference", facts[0]]
     forgot = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     told.set()

@@ -31,7 +31,8 @@ def environment(tmp_path: Path) -> Environment:
 
 def start(environment: Mapping[str, str], *words: str | bytes, **more: Any) -> subprocess.Popen[bytes]:
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-    return subprocess.Popen([sys.executable, "-m", "memory_sqlite", *words], env=dict(environment), **pipes)
+    # -P: the installed package, not the folder of the same name in a clone
+    return subprocess.Popen([sys.executable, "-P", "-m", "memory_sqlite", *words], env=dict(environment), **pipes)
 
 
 def call(
@@ -144,6 +145,10 @@ def test_case_C104_consoles_that_are_not_utf8(tmp_path: Path, environment: Envir
     assert b"granite" in target.read_bytes()
 
 
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("sent", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_case_C106_interrupting(tmp_path: Path, environment: Environment, sent: signal.Signals, expected: int) -> None:
     """A short message, no traceback, the documented code; the next index finishes the work.
@@ -151,7 +156,8 @@ def test_case_C106_interrupting(tmp_path: Path, environment: Environment, sent: 
     The case has a slow embedder; without one, a corpus large enough to be interrupted takes its place.
     """
     workspace = notes(tmp_path, {f"memory/n{i}.md": f"basalt note {i}\n" + "line of text\n" * 200 for i in range(2000)})
-    process = start(environment, "--workspace", workspace, "index")
+    # a shell that runs the tests in the background has them, and so their children, ignore SIGINT
+    process = start(environment, "--workspace", workspace, "index", preexec_fn=_heed_interrupts)
     deadline = time.monotonic() + 30
     # interrupted in the middle of the work: as soon as the store is there
     while not list((tmp_path / "data").rglob("memory.sqlite")) and time.monotonic() < deadline:

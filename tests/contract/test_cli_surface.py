@@ -154,7 +154,7 @@ def test_disabled_answers_and_creates_nothing(tmp_path: Path) -> None:
 
 def test_remember_refuses_documents_that_are_none_without_quoting_them() -> None:
     """Bad standard input names line and column or the key, never the content."""
-    for text in ("not json secret-word", '{"messages": [], "secret": 1}', "3", "[" * 100_000, ""):
+    for text in ("not json secret-word", '{"messages": [], "secret": 1}', "3", "[" * 100_000, "9" * 6_000, ""):
         result = call("remember", "--json", input=text)
         error = failed(result)
         assert error["code"] == "invalid_argument"

@@ -116,7 +116,10 @@ CALLS: dict[str, Callable[[Memory], Any]] = {
     "recall": lambda memory: memory.recall("granite"),
     "sessions": lambda memory: memory.sessions(),
     "status": lambda memory: memory.status(),
+    "watch": lambda memory: memory.watch(),
 }
+HANDLES = {"watch"}
+"""What gives something to hold and close instead of an answer: when memory is disabled there is nothing to give."""
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -134,13 +137,22 @@ def test_every_public_method_is_in_the_table() -> None:
     assert public - {"open", "close"} == set(CALLS)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", sorted(set(CALLS) - HANDLES))
 def test_disabled_memory_answers_and_makes_nothing(tmp_path: Path, name: str) -> None:
     """``enabled=false``: each method answers without an error and nothing is opened or created."""
     with Memory.open(settings=Settings(data_dir=tmp_path / "data", enabled=False)) as memory:
         answer = CALLS[name](memory)
     said = getattr(answer, "status", None) or getattr(answer, "reason", None)
     assert said == "disabled" or answer in ([], {"agent": "main", "status": "disabled"}) or answer.disabled
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("name", sorted(HANDLES))
+def test_disabled_memory_gives_no_handle(tmp_path: Path, name: str) -> None:
+    """Nothing is opened or created, and the error names the setting."""
+    disabled = Settings(data_dir=tmp_path / "data", enabled=False)
+    with Memory.open(settings=disabled) as memory, pytest.raises(errors.InvalidConfiguration, match="enabled"):
+        CALLS[name](memory)
     assert not (tmp_path / "data").exists()
 
 

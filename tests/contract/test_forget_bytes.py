@@ -23,14 +23,14 @@ import json, re, sys
 from pathlib import Path
 found = {}
 for path in Path(sys.argv[1]).iterdir():
-    words = set(re.findall(rb"pebble(\\d+)stone", path.read_bytes().lower()))
+    words = set(re.findall(rb"pebble(\\d+)ston", path.read_bytes().lower()))
     found[path.name] = sorted(int(word) for word in words)
 print(json.dumps(found))
 """
 
 
 def scan(directory: Path) -> dict[str, list[int]]:
-    """Numbers of the words in each file. Another process: this one has the databases open."""
+    """Numbers of the words, also stemmed, in each file. Another process: this one has the databases open."""
     done = subprocess.run([sys.executable, "-c", SCAN, str(directory)], capture_output=True, text=True, check=True)
     found: dict[str, list[int]] = json.loads(done.stdout)
     return found

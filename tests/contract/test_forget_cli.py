@@ -30,7 +30,7 @@ def call(data: Path, *words: str, **more: Any) -> Result:
 
 
 def answer(data: Path, *words: str) -> dict[str, Any]:
-    result = call(data, "forget", "--json", *words)
+    result = call(data, "forget", "--json", "--yes", *words)
     assert result.exit_code == 0, result.output
     document: dict[str, Any] = json.loads(result.stdout)
     assert document.pop("ok") is True
@@ -80,6 +80,18 @@ def test_usage_errors(data: Path) -> None:
     assert len(sessions(data)) == 2
 
 
+def test_a_script_must_say_yes(data: Path) -> None:
+    """Where nobody can be asked nothing is forgotten without ``--yes``; looking first needs none."""
+    for words in (["--session", "friday"], ["--session", "friday", "--json"]):
+        refused = call(data, "forget", *words)
+        assert refused.exit_code == 2
+        assert "--yes" in refused.output
+    assert len(sessions(data)) == 2
+    assert call(data, "forget", "--session", "friday", "--dry-run").exit_code == 0
+    assert call(data, "forget", "--session", "friday", "--yes").exit_code == 0
+    assert sessions(data) == ["monday"]
+
+
 def test_a_person_is_shown_the_plan_and_asked(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal: no is no, yes is done, and ``--yes`` does not ask. What was said is never printed."""
     monkeypatch.setattr(forget, "_is_terminal", lambda: True)
@@ -98,7 +110,7 @@ def test_a_person_is_shown_the_plan_and_asked(data: Path, monkeypatch: pytest.Mo
 def test_unfinished_is_an_exit_code(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be proved is said, and 75 tells a script to call again."""
     monkeypatch.setattr(proof, "_ask", lambda files, pieces: "the files could not be searched (OSError)")
-    result = call(data, "forget", "--session", "friday")
+    result = call(data, "forget", "--session", "friday", "--yes")
     assert result.exit_code == 75
     assert "not finished: the files could not be searched" in result.output
 

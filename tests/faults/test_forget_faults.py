@@ -28,7 +28,7 @@ import re, sys
 from pathlib import Path
 found = set()
 for path in Path(sys.argv[1]).iterdir():
-    found |= {int(word) for word in re.findall(rb"pebble(\\d+)stone", path.read_bytes().lower())}
+    found |= {int(word) for word in re.findall(rb"pebble(\\d+)ston", path.read_bytes().lower())}
 print(*sorted(found))
 """
 

@@ -48,6 +48,32 @@ def test_defaults_and_bounds_are_those_of_the_limits() -> None:
             assert getattr(Settings(), entry.name) == default
 
 
+SECTION_12 = {
+    "max_search_results": (1, 100, 10),
+    "max_search_bytes": (1_048_576, 268_435_456, 16_777_216),
+    "max_read_lines": (1, 2_000, 200),
+    "retention_days": (1, 3_650, 90),
+    "extraction_interval": (1, 100, 5),
+    "max_record_bytes": (1_024, 1_048_576, 65_536),
+    "auto_recall_max_results": (1, 10, 5),
+    "auto_recall_max_chars": (256, 16_000, 4_000),
+    "auto_recall_timeout_ms": (50, 5_000, 1_000),
+    "context_max_tokens": (0, 9_007_199_254_740_991, None),
+}
+
+
+def test_bounds_and_defaults_are_those_of_section_12() -> None:
+    """The reference's own numbers, written out: a bound that moves in ``limits.py`` is told here."""
+    found = {entry.name: (*entry.bounds, getattr(Settings(), entry.name)) for entry in FIELDS if entry.bounds}
+    assert found == SECTION_12
+    others = {entry.name: getattr(Settings(), entry.name) for entry in FIELDS if not entry.bounds}
+    del others["data_dir"]
+    assert others == {
+        "enabled": True, "agent": "main", "workspace": None, "extra_paths": (), "compatibility": "standard",
+        "redact_secrets": True, "encryption_key_env": None, "profile_scope": "session", "auto_recall": True,
+    }  # fmt: skip
+
+
 def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
     """default < file < environment < argument, and every origin is reported."""
     file = written(tmp_path, 'agent = "file"\nmax_read_lines = 20\nextraction_interval = 7\n')

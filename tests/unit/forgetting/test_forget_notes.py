@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from memory_sqlite import Memory
+from memory_sqlite import Memory, errors
+from memory_sqlite.config import Settings
+from memory_sqlite.doctor import verify
 from memory_sqlite.forgetting import note_file, notes
+from memory_sqlite.paths import agent_directory
 
 TEXT = "I love granite tea very much."
 
@@ -91,6 +94,34 @@ def test_a_file_that_was_edited_meanwhile_is_left_alone(
     assert (report.status, [note.outcome for note in report.notes]) == ("unfinished", ["changed"])
     assert [path.name for path in file.parent.iterdir()] == ["a.md"]
     assert [hit.path for hit in memory.search("edited by hand").hits] == ["memory/a.md"]
+
+
+def test_an_end_in_the_middle_is_gone_on_with(tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ended while notes are rewritten: the next open rewrites those that are not, and comes to an end."""
+    for name in ("a.md", "b.md"):
+        (workspace / "memory" / name).write_text(f"slate\n\n{TEXT}\n")
+    settings = Settings(data_dir=tmp_path / "data", workspace=workspace)
+    real, done = note_file.apply, [0]
+
+    def ends(*arguments: Any) -> Any:
+        done[0] += 1
+        if done[0] == 2:
+            raise errors.DiskFull("injected")
+        return real(*arguments)
+
+    with Memory.open(settings=settings) as memory:
+        memory.index()
+        monkeypatch.setattr(note_file, "apply", ends)
+        with pytest.raises(errors.DiskFull):
+            forget(memory, notes=True)
+        monkeypatch.undo()
+        codes = {finding.code for finding in verify(agent_directory(tmp_path / "data", "main"))}
+        assert "forgetting_unfinished" in codes
+    assert sorted(len(path.read_text()) for path in (workspace / "memory").iterdir()) == [7, 37]
+    with Memory.open(settings=settings) as memory:
+        assert [path.read_text() for path in (workspace / "memory").iterdir()] == ["slate\n\n"] * 2
+        assert not any("granite" in hit.excerpt for hit in memory.search("granite tea").hits)
+    assert verify(agent_directory(tmp_path / "data", "main")) == []
 
 
 def test_links_are_not_followed(memory: Memory, workspace: Path, tmp_path: Path) -> None:

@@ -204,12 +204,12 @@ def test_damage_found_by_a_search_is_mended_by_index(
     with open_memory() as memory:
         say(memory, "granite")
         with monkeypatch.context() as patched:
-            from memory_sqlite.agent import answer
+            from memory_sqlite.agent import retrieving
 
             def damaged(*arguments: Any, **more: Any) -> Any:
                 raise apsw.CorruptError("injected")
 
-            patched.setattr(answer.run, "search", damaged)
+            patched.setattr(retrieving.run, "search", damaged)
             with pytest.raises(errors.IndexUnavailable):
                 memory.search("granite")
         assert memory.index().generation == 2

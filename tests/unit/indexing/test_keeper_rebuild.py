@@ -13,7 +13,7 @@ import pytest
 from memory_sqlite import Memory, errors
 from memory_sqlite.config import Settings
 from memory_sqlite.generations import files
-from memory_sqlite.indexing import identity, rebuild
+from memory_sqlite.indexing import identity, rebuild, resume
 from memory_sqlite.paths import agent_directory, generation_file
 
 
@@ -89,7 +89,7 @@ def test_rebuild_publishes_the_next_number_and_the_old_file_goes(
         before = memory.search("granite")
         report = memory.index(full=True)
         assert report.generation == 2
-        assert generations(directory) == ["index-000002.sqlite"]
+        assert [name for name in generations(directory) if name.endswith(".sqlite")] == ["index-000002.sqlite"]
         assert [h.reference for h in memory.search("granite").hits] == [h.reference for h in before.hits]
     assert generations(directory) == ["index-000002.sqlite"]
 
@@ -227,8 +227,11 @@ def test_leftovers_are_swept_and_strange_files_stay(open_memory: Callable[..., M
     assert all(path.read_bytes() == b"mine" for path in strange)
 
 
-def test_killed_builder_is_swept(open_memory: Callable[..., Memory], directory: Path, tmp_path: Path) -> None:
-    """Its row and its file are gone after the next open, and its lock with it: another build starts at once."""
+def test_killed_builder_is_gone_on_with(
+    open_memory: Callable[..., Memory], directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock is gone with it; the next open answers from the old generation and keeps the file; the next ``index``
+    publishes it. Where the boot is another one, it is swept."""
     with open_memory() as memory:
         say(memory, "granite")
     script = (
@@ -243,10 +246,16 @@ def test_killed_builder_is_swept(open_memory: Callable[..., Memory], directory: 
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "data")], check=False)
     assert done.returncode == -9
     assert generation_file(directory, 2).exists()
-    with open_memory() as memory:
-        assert not generation_file(directory, 2).exists()
+    with monkeypatch.context() as rebooted, open_memory() as memory:
         assert texts(memory, "granite")
-        assert memory.index(full=True).generation == 3
+        assert generation_file(directory, 2).exists()
+        rebooted.setattr(resume, "boot", lambda: "another")
+        assert rebuild.sweep(memory._opened.store) == [2]  # type: ignore[union-attr]
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path / "data")], check=False).returncode == -9
+    with open_memory() as memory:
+        assert memory.index().generation == 3
+        assert texts(memory, "granite")
+    assert not generation_file(directory, 2).exists()
 
 
 def test_living_builder_is_waited_for_and_not_swept(

@@ -171,6 +171,18 @@ def test_an_error_is_an_outcome_that_names_its_code_and_no_text(error: Exception
     assert (outcome.reason, outcome.warnings) == ("error", (said,))
 
 
+def test_an_error_that_comes_when_the_time_is_over_is_late_and_no_error() -> None:
+    """The work that saw the end for itself and gave up in its own way is not reported as broken."""
+    clock = InjectedClock()
+
+    def gives_up(guard: Deadline) -> None:
+        clock.now += 1.0
+        assert guard.is_over()
+        raise AssertionError("nobody waits for this")
+
+    assert run_within(Deadline(0.05, clock), gives_up).reason == "timeout"
+
+
 def test_works_that_cannot_be_stopped_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadlines, "_RUNNING", threading.BoundedSemaphore(2))
     release = threading.Event()

@@ -56,6 +56,26 @@ def test_a_viewer_without_rights_sees_nothing(filled: Any) -> None:
     assert info.withheld == 6
 
 
+@pytest.mark.parametrize(
+    ("query", "filters", "withheld"),
+    [
+        ("harbor crane", {}, 2),
+        ('"harbor crane"', {}, 1),
+        ('"crane harbor"', {}, 0),
+        ("harbor crane", {"since": 2_000}, 1),
+        ("harbor crane", {"until": 1_000}, 0),
+        ("harbor crane", {"sources": ("sessions",)}, 0),
+    ],
+)
+def test_withheld_counts_only_what_would_have_been_an_answer(
+    index: Any, note: Any, query: str, filters: dict[str, Any], withheld: int
+) -> None:
+    """A phrase, a time or a source that leaves it out for everybody is no reason to say that something is hidden."""
+    index.put(note("memory/a.md", "The harbor crane.", at=1_000), note("memory/b.md", "Harbor, no crane.", at=2_000))
+    hits, info = index.search(query, viewer=Viewer(), **filters)
+    assert (hits, info.withheld) == ([], withheld)
+
+
 def test_context_rows_are_filtered_like_the_messages(index: Any, message: Any) -> None:
     """A message that is found through its neighbour alone is found by its own session only."""
     index.put(message(3, 1, "Where is the zeppelin?"), message(3, 2, "In the hangar."))

@@ -152,3 +152,27 @@ def test_tool_output_in_the_owners_turn_is_untrusted(memory: Memory) -> None:
     stored = store.execute("SELECT text, origin FROM messages ORDER BY position").fetchall()
     store.close()
     assert stored == [("granite", "owner"), ("slate", "agent"), ("marble", "untrusted")]
+
+
+def test_system_prompts_are_kept_and_not_searched(memory: Memory) -> None:
+    """They are the host's, the same in every session: in L0 word for word, and in no answer."""
+    for role in ("system", "developer"):
+        memory.remember(session=role, messages=[{"role": role, "content": "Be granite."}, *person(f"marble {role}")])
+        assert "Be granite." in memory.get(f"sessions/{memory.sessions()[0]['token']}").text
+    assert memory.search("granite").hits == ()
+    assert found_by(memory, "marble", None) == ["developer", "system"]
+
+
+def test_each_call_rewrites_the_windows_that_it_changes(memory: Memory) -> None:
+    """A message is found through what was said before it and, once that is remembered, through what came after it."""
+    memory.remember(session="s", messages=person("Where did you buy the telescope?", id="m1"))
+    memory.remember(session="s", messages=[{"role": "assistant", "content": "At Keller, on the corner.", "id": "m2"}])
+    memory.remember(session="s", messages=person("Then the zeppelin landed.", id="m3"))
+
+    def found(word: str) -> set[str | None]:
+        return {hit.message_id for hit in memory.search(word, sources=["sessions"]).hits}
+
+    assert found("telescope") == {"m1", "m2", "m3"}
+    assert found("zeppelin") == {"m1", "m2", "m3"}
+    memory.index(full=True)
+    assert found("zeppelin") == {"m1", "m2", "m3"}

@@ -1,0 +1,93 @@
+"""What a serving memory does beside answering, in one thread: an index that another version built is built anew beside
+the old one, which answers meanwhile; and every note is hashed once an hour.
+
+Not here: following publications of others (``retrieving.Follower``), watching (``watching``). Called by
+``Memory.open(serving=True)``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from memory_sqlite import errors, limits
+from memory_sqlite.agent import opened as opening
+from memory_sqlite.agent.opened import Opened
+from memory_sqlite.clock import Clock
+from memory_sqlite.indexing import full_hash
+from memory_sqlite.indexing.rebuild import Paused
+
+_EVERY_S: Final = 60.0
+_LOCK_S: Final = 0.1
+
+
+class Upkeep:
+    """The thread; ``close`` ends it. ``look`` is what it does at each turn, the first of them at once."""
+
+    def __init__(self, opened: Opened, clock: Clock, lock: threading.RLock) -> None:
+        self._opened = opened
+        self._clock = clock
+        self._lock = lock
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memory-sqlite-upkeep", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self.look()
+            self._ended.wait(_EVERY_S)
+
+    def look(self) -> None:
+        """What is to be done now. What cannot be (a busy store, a full disk, no workspace) is tried again next time."""
+        try:
+            if self._opened.outdated is not None:
+                self._renew(self._opened.outdated)
+            self._hash_notes()
+        except (errors.MemorySqliteError, Paused):
+            pass
+
+    def _renew(self, outdated: int) -> None:
+        """Build the next generation through connections of its own; the next open goes on with one that ends early."""
+        opening.open_agent(self._opened.settings, self._clock, read_only=False, progress=self._progress).close()
+        with self._turn() as mine:
+            if mine:
+                self._opened.outdated = None
+                self._opened.keeper.leave(outdated)
+
+    def _progress(self, stage: str, done: int, total: int | None) -> None:
+        if self._ended.is_set():
+            raise Paused
+
+    def _hash_notes(self) -> None:
+        opened = self._opened
+        if opened.workspace is None or not opened.workspace.is_dir():
+            return
+        with opened.keeper.reader() as index:
+            if not full_hash.is_due(index, self._clock, limits.FULL_HASH_INTERVAL_S):
+                return
+            at_ms = self._clock.now_ms()
+            found = full_hash.differing(index, opened.workspace, opened.settings.extra_paths, self._ended.is_set)
+        with self._turn() as mine:
+            if mine:
+                full_hash.mark(opened.keeper.writer(), found, at_ms)
+                if found:
+                    opened.looked_at = None
+
+    @contextmanager
+    def _turn(self) -> Iterator[bool]:
+        """The memory's lock; ``False`` when this ends first: a closing memory holds it and waits for us."""
+        while not self._lock.acquire(timeout=_LOCK_S):
+            if self._ended.is_set():
+                yield False
+                return
+        try:
+            yield not self._ended.is_set() and not self._opened.closed
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """End the thread; returns when it has ended."""
+        self._ended.set()
+        self._thread.join()
