@@ -51,9 +51,7 @@ def command(state: State, dry_run: bool, yes: bool, **chosen: Any) -> int:
     with state.open() as memory:
         if not (dry_run or yes) and memory.settings.enabled:
             if output.json or not _is_terminal():
-                raise click.UsageError(
-                    "there is nobody to ask: add --yes to forget for ever, or --dry-run to look first"
-                )
+                raise click.UsageError("nobody can be asked: add --yes to forget for ever, or --dry-run")
             _show(output, memory.forget(dry_run=True, **chosen))
             click.confirm("Forget this for ever?", abort=True, err=True)
         report = memory.forget(dry_run=dry_run, **chosen)

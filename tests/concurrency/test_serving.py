@@ -1,4 +1,4 @@
-"""A memory that serves: its searches run in worker processes, with the answers of its own process, and let go in time."""
+"""A memory that serves: searches run in worker processes, answer as its own process would, and let go in time."""
 
 from __future__ import annotations
 
