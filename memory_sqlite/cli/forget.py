@@ -45,7 +45,7 @@ def command(state: State, dry_run: bool, yes: bool, **chosen: Any) -> int:
 
     Names are exact, never prefixes; options may be repeated. What is not known is reported, and is no failure. On a
     terminal the plan is shown and confirmed first. There is no way back: importing the same transcript again brings
-    nothing back either, and a script must say --yes. Exit code 75 says that it is not finished; the next command goes on.
+    nothing back either, and a script must say --yes. Exit code 75 says: not finished, the next command goes on.
     """
     output = state.output
     with state.open() as memory:
