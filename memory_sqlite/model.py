@@ -306,6 +306,8 @@ class ImportReport:
     ignored: int = 0
     forgotten: int = 0
     """Turns that were not stored, because they or their session were forgotten."""
+    unknown_sessions: int = 0
+    """Imported sessions of which nobody said what chat they were: only they themselves and the operator see them."""
     unchanged: int = 0
     """Files that were not read, because they have not changed since they were last imported whole."""
     seconds: float = 0.0

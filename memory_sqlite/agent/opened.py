@@ -22,6 +22,7 @@ from memory_sqlite.storage.store import Store
 from memory_sqlite.values import dataclass, field
 
 if TYPE_CHECKING:
+    from memory_sqlite.agent.upkeep import Upkeep
     from memory_sqlite.processes.retrieval import Retrieval
 
 
@@ -45,7 +46,7 @@ class Opened:
     workers: Retrieval | None = None
     """Retrieval worker processes, while this memory serves."""
     follower: Closing | None = None
-    upkeep: Closing | None = None
+    upkeep: Upkeep | None = None
     outdated: int | None = None
     """The number of a generation that another version built and that answers until its successor is there."""
     watches: list[Closing] = field(default_factory=list)

@@ -1,5 +1,5 @@
 """What a serving memory does beside answering, in one thread: an index that another version built is built anew beside
-the old one, which answers meanwhile; and every note is hashed once an hour.
+the old one, which answers meanwhile; every note is hashed once an hour; and generations that were let go are removed.
 
 Not here: following publications of others (``retrieving.Follower``), watching (``watching``). Called by
 ``Memory.open(serving=True)``.
@@ -16,7 +16,7 @@ from memory_sqlite import errors, limits
 from memory_sqlite.agent import opened as opening
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
-from memory_sqlite.indexing import full_hash
+from memory_sqlite.indexing import full_hash, rebuild
 from memory_sqlite.indexing.rebuild import Paused
 
 _EVERY_S: Final = 60.0
@@ -45,6 +45,7 @@ class Upkeep:
             if self._opened.outdated is not None:
                 self._renew(self._opened.outdated)
             self._hash_notes()
+            self._take_away()
         except (errors.MemorySqliteError, Paused):
             pass
 
@@ -74,6 +75,12 @@ class Upkeep:
                 full_hash.mark(opened.keeper.writer(), found, at_ms)
                 if found:
                     opened.looked_at = None
+
+    def _take_away(self) -> None:
+        """Files of generations that this process or another has let go of since."""
+        with self._turn() as mine:
+            if mine and not self._opened.store.read_only:
+                rebuild.tidy(self._opened.store)
 
     @contextmanager
     def _turn(self) -> Iterator[bool]:

@@ -35,6 +35,11 @@ def imported(output: Output, report: ImportReport) -> None:
     )
     if report.forgotten:
         output.note(f"{counted(report.forgotten, 'turn')} left out, for they were forgotten.")
+    if report.unknown_sessions:
+        output.note(
+            f"{counted(report.unknown_sessions, 'session')} of unknown chat type: only they and you see them."
+            " Are they your own direct chats? Then import with --chat-type direct --owner."
+        )
     if report.unchanged:
         output.note(f"{counted(report.unchanged, 'file')} unchanged since the last import.")
     if report.shortened:

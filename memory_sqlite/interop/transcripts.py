@@ -60,6 +60,7 @@ class _Tally:
     refused: int = 0
     ignored: int = 0
     forgotten: int = 0
+    unknown_sessions: int = 0
     problems: list[SourceProblem] = field(default_factory=list)
 
     def problem(self, path: Path, reason: str, line: int | None = None) -> None:
@@ -83,6 +84,7 @@ class _Tally:
             refused=self.refused,
             ignored=self.ignored,
             forgotten=self.forgotten,
+            unknown_sessions=self.unknown_sessions,
             unchanged=self.unchanged,
             seconds=seconds,
             problems=tuple(self.problems),
@@ -123,6 +125,10 @@ def import_files(
             tally.problem(path, f"cannot be read: {error.strerror or type(error).__name__}")
     if first_error is not None and tally.files == 0 and tally.unchanged == 0:
         raise first_error
+    tally.unknown_sessions = sum(
+        row is not None and row.chat_type == "unknown"
+        for row in (sessions.by_key(opened.store.connection, key) for key in tally.sessions)
+    )
     _bring_up(opened, tally, progress)
     return tally.report(round(clock.monotonic() - started, 3))
 

@@ -69,6 +69,25 @@ def test_a_rebuild_is_followed_and_the_old_file_goes(serving: Memory, tmp_path: 
     assert serving.search("marble").hits[0].path == "memory/n1.md"
 
 
+def test_another_owner_publishes_and_the_idle_worker_lets_go(serving: Memory, tmp_path: Path) -> None:
+    """The worker holds the generation it last answered from; it is told to let go, and then the file is taken away."""
+    pids(serving)
+    before = serving.status()["index"]["generation"]
+    assert serving.search("granite").hits
+    old = paths.generation_file(paths.agent_directory(tmp_path / "data", "main"), before)
+    with Memory.open(tmp_path / "data") as other:
+        other.index(full=True)
+    assert serving._opened is not None and serving._opened.upkeep is not None
+    pause = threading.Event()
+    for _ in range(200):
+        if not old.exists():
+            break
+        pause.wait(0.1)
+        serving._opened.upkeep.look()
+    assert not old.exists()
+    assert serving.search("marble").hits[0].path == "memory/n1.md"
+
+
 def test_what_was_just_remembered_is_found_by_the_worker(serving: Memory) -> None:
     pids(serving)
     for number in range(5):

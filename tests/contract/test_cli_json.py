@@ -31,7 +31,7 @@ RECEIPT = [
 ]  # fmt: skip
 IMPORTED = [
     "ok", "status", "files", "sessions", "turns_stored", "turns_known", "messages", "episodes", "facts", "shortened",
-    "redactions", "refused", "ignored", "forgotten", "unchanged", "seconds", "problems",
+    "redactions", "refused", "ignored", "forgotten", "unknown_sessions", "unchanged", "seconds", "problems",
 ]  # fmt: skip
 INDEXED = [
     "ok", "status", "generation", "added", "changed", "removed", "unchanged", "chunks", "applied_changes", "seconds",

@@ -29,6 +29,14 @@ def test_naming_the_owners_session_does_not_make_a_file_the_owner(memory: Memory
     assert (report.turns_stored, report.facts) == (1, 1)
 
 
+def test_sessions_of_unknown_kind_are_counted(memory: Memory, tmp_path: Path) -> None:
+    """Who imports learns that nobody but the operator will see them, while it can still be said what they are."""
+    path = transcript(tmp_path / "s.jsonl")
+    assert memory.import_transcripts([path], format="generic").unknown_sessions == 1
+    told = memory.import_transcripts([path], format="generic", chat_type="direct", sender_is_owner=True)
+    assert told.unknown_sessions == 0
+
+
 def test_an_empty_file_is_a_transcript_in_which_nothing_was_said_yet(memory: Memory, tmp_path: Path) -> None:
     """A host makes the file before the first line; reading it then is no problem, and later it is read."""
     path = tmp_path / "s.jsonl"
