@@ -80,6 +80,7 @@ class Upkeep:
         """Files of generations that this process or another has let go of since."""
         with self._turn() as mine:
             if mine and not self._opened.store.read_only:
+                self._opened.keeper.leave_old()
                 rebuild.tidy(self._opened.store)
 
     @contextmanager

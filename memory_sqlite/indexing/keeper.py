@@ -35,6 +35,13 @@ def _hold(connection: apsw.Connection) -> None:
         raise errors.IndexUnavailable("the file of the current search index is not one") from error
 
 
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # retired, or tidied away, by another thread or process since it was named
+        return 0
+
+
 class IndexKeeper:
     """Opens what the store says is current and follows it when another is published."""
 
@@ -209,6 +216,11 @@ class IndexKeeper:
         self.drop_readers()
         self._drop_writer()
 
+    def leave_old(self) -> None:
+        """Close what is open of a generation that is current no more, though nothing was written since."""
+        if self._writer is not None and self.number() != self._writer_number:
+            self._let_go()
+
     def _drop_writer(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
@@ -225,7 +237,4 @@ class IndexKeeper:
             return {"index": 0, "index_wal": 0}
         path = paths.generation_file(self._store.directory, number)
         wal = path.with_name(path.name + "-wal")
-        return {
-            "index": path.stat().st_size if path.exists() else 0,
-            "index_wal": wal.stat().st_size if wal.exists() else 0,
-        }
+        return {"index": _size(path), "index_wal": _size(wal)}

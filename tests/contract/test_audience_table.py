@@ -153,6 +153,26 @@ def test_profile_scope_agent_widens_only_what_the_owner_said(tmp_path: Path) -> 
         }
 
 
+def test_a_fact_of_compatible_mode_stays_where_that_mode_filed_it(tmp_path: Path) -> None:
+    """There the scope alone decides, in the owner's direct chats too; the standard mode reads it as it was filed."""
+    owner: dict[str, Any] = {"chat_type": "direct", "sender_is_owner": True}
+    for scope, seen in (("session", False), ("agent", True)):
+        data = tmp_path / scope
+        settings = Settings(data_dir=data, compatibility="layered-memory", profile_scope=scope)  # type: ignore[arg-type]
+        with Memory.open(settings=settings) as memory:
+            for session, text in (("one", "I prefer gingerine biscuits."), ("two", "Hello there.")):
+                memory.remember(session=session, messages=[{"role": "user", "content": text}], **owner)
+        with Memory.open(settings=Settings(data_dir=data)) as memory:
+            (fact,) = memory.search("gingerine", layers=["L3"]).hits
+            assert bool(memory.search("gingerine", session="two", layers=["L3"]).hits) is seen
+            assert memory.search("gingerine", session="one", layers=["L3"]).hits
+            if seen:
+                assert memory.get(fact.reference, session="two").status == "ok"
+            else:
+                with pytest.raises(errors.AccessDenied):
+                    memory.get(fact.reference, session="two")
+
+
 def test_in_a_room_each_call_says_who_speaks(tmp_path: Path) -> None:
     with Memory.open(settings=Settings(data_dir=tmp_path / "data", profile_scope="agent")) as memory:
         for text, said in (

@@ -214,3 +214,17 @@ def test_damage_found_by_a_search_is_mended_by_index(
                 memory.search("granite")
         assert memory.index().generation == 2
         assert texts(memory, "granite") == ["user: granite"]
+
+
+def test_status_while_files_come_and_go(
+    open_memory: Callable[..., Memory], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write-ahead log that is tidied away, by a search that closes it, between looking for it and measuring it."""
+    with open_memory() as memory:
+        say(memory, "granite")
+        monkeypatch.setattr(Path, "exists", lambda self: True)
+        for path in directory.glob("index-*-wal"):
+            path.rename(directory / "gone")
+        sizes = memory.status()["sizes"]
+        assert sizes["index"] > 0
+        assert sizes["index_wal"] == 0
