@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from memory_sqlite import Memory, errors
+from memory_sqlite import Memory, errors, limits
 from memory_sqlite.config import Settings
 from memory_sqlite.text.units import utf8_length, utf16_length
 
@@ -137,6 +137,26 @@ def test_max_read_lines_bounds_every_get(opened: Opener, workspace: Path) -> Non
         assert memory.get("memory/long.md", from_line=5, lines=2).text == "line 5\nline 6\n"
     with opened(max_read_lines=2_000) as memory:
         assert memory.get("memory/long.md").lines == 30
+
+
+def test_a_get_of_a_transcript_is_bounded_in_characters_and_read_on(opened: Opener) -> None:
+    """Whole messages as long as they fit; one that is longer than an answer is cut and read on where it was cut."""
+    said = [f"quillon{number} " + chr(97 + number) * 5_000 for number in range(5)] + ["\U0001f6a3" * 9_000]
+    with opened() as memory:
+        for number, text in enumerate(said):
+            say(memory, text, run_id=str(number))
+        path = f"sessions/{memory.sessions()[0]['token']}"
+        parts, start, offset = [], 1, 0
+        while True:
+            passage = memory.get(path, from_line=start, offset=offset)
+            assert utf16_length(passage.text) <= limits.GET_MAX_CHARS
+            parts.append(passage.text)
+            if not passage.truncated:
+                break
+            assert passage.next_from is not None
+            start, offset = passage.next_from, passage.next_offset
+        assert "".join(parts) == "".join(f"user: {text}\n" for text in said)
+        assert len(parts) == 5
 
 
 def test_extraction_interval_says_on_which_turn_a_scenario_is_made(opened: Opener) -> None:

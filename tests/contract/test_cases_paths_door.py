@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import time
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,10 @@ def test_case_C132_one_unreadable_file_costs_that_file(
 ) -> None:
     (workspace / "memory" / "ok.md").write_text("granite\n")
     (workspace / "memory" / "locked.md").write_text("granite locked\n")
-    for name in ("ok.md", "locked.md"):  # a file written this instant is looked at once more
-        os.utime(workspace / "memory" / name, (1_700_000_000, 1_700_000_000))
     (workspace / "memory" / "broken.md").symlink_to(tmp_path / "nowhere")
+    written = max(path.lstat().st_ctime_ns for path in (workspace / "memory").iterdir())
+    while time.time_ns() - written < 60_000_000:  # a file written this instant would be looked at once more
+        time.sleep(0.01)
     real_open = os.open
 
     def refusing(path: Any, *arguments: Any, **named: Any) -> int:

@@ -21,7 +21,7 @@ def commands(tmp_path: Path) -> list[list[str]]:
     transcript = tmp_path / "talk.jsonl"
     transcript.write_text('{"role": "user", "content": "basalt again"}\n')
     shared = ["--data-dir", str(tmp_path / "data"), "--workspace", str(memory.parent)]
-    return [["index", *shared], ["import", "transcripts", *shared, str(transcript)]]
+    return [["index", *shared], ["import", "transcripts", *shared, "--chat-type", "direct", "--owner", str(transcript)]]
 
 
 def run(words: list[str], stderr: int) -> subprocess.CompletedProcess[bytes]:
