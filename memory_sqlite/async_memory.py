@@ -19,7 +19,7 @@ from memory_sqlite import errors
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.memory import Memory
-from memory_sqlite.model import ForgetReport, ImportReport, IndexReport, Page, Passage, RecallBlock, Receipt
+from memory_sqlite.model import ForgetReport, ImportReport, IndexReport, Page, Passage, RecallBlock, Receipt, ResetReport
 
 if TYPE_CHECKING:
     from memory_sqlite.agent.watching import Watch
@@ -97,6 +97,10 @@ class AsyncMemory:
     async def index(self, **options: Any) -> IndexReport:
         """As ``Memory.index``."""
         return await self._run(self._memory.index, **options)
+
+    async def reset(self, **options: Any) -> ResetReport:
+        """As ``Memory.reset``."""
+        return await self._run(self._memory.reset, **options)
 
     async def forget(self, **options: Any) -> ForgetReport:
         """As ``Memory.forget``. Cancelling does not undo it: what was begun is finished, now or by the next open."""

@@ -22,8 +22,6 @@ __all__ = ["APP_NAME", "ExtraPath", "Origin", "Settings", "config_path", "defaul
 
 APP_NAME: Final = "memory-sqlite"
 FILE_NAME: Final = "memory-sqlite.toml"
-FILE_MAX_BYTES: Final = 1 * limits.MIB
-"""A configuration is a page; anything larger is the wrong file, and is refused before it is parsed."""
 PREFIX: Final = "MEMORY_SQLITE_"
 _DIRECT: Final = Origin("argument")
 
@@ -133,7 +131,7 @@ def _read_file(path: Path, named: bool) -> dict[str, Any]:
     """The file's top-level table; an absent unnamed file is an empty one."""
     try:
         with path.open("rb") as stream:
-            data = stream.read(FILE_MAX_BYTES + 1)
+            data = stream.read(limits.CONFIG_FILE_MAX_BYTES + 1)
     except FileNotFoundError:
         if not named:
             return {}
@@ -141,8 +139,10 @@ def _read_file(path: Path, named: bool) -> dict[str, Any]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise errors.InvalidConfiguration(f"the configuration file {path} cannot be read: {reason}") from None
-    if len(data) > FILE_MAX_BYTES:
-        raise errors.InvalidConfiguration(f"the configuration file {path} is larger than {FILE_MAX_BYTES} bytes")
+    if len(data) > limits.CONFIG_FILE_MAX_BYTES:
+        raise errors.InvalidConfiguration(
+            f"the configuration file {path} is larger than {limits.CONFIG_FILE_MAX_BYTES} bytes"
+        )
     import tomllib
 
     try:

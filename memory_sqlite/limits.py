@@ -110,3 +110,29 @@ ABORT_POLL_S: Final = 0.01
 """How often a caller that waits looks at an abort event that is not the pool's own."""
 HYDRATE_CHUNKS_MAX: Final = 1_000
 PRESENCE_KEYS_MAX: Final = 10_000
+
+# --- what is read from outside, beyond which it is refused, cut or left out
+CONFIG_FILE_MAX_BYTES: Final = 1 * MIB
+"""A configuration is a page; anything larger is the wrong file, and is refused before it is parsed."""
+STDIN_MAX_BYTES: Final = 64 * MIB
+ROLE_MAX_CHARS: Final = 64
+FOLDER_DEPTH_MAX: Final = 64
+"""Folders below a note place; deeper ones are reported and not read."""
+FACT_SENTENCE_MAX_CHARS: Final = 600
+"""A longer "sentence" is pasted material and yields no fact."""
+OPEN_ANSWER_MAX_BYTES: Final = 8 * MIB
+"""Lines held back for one open answer; beyond it the rest becomes a message of its own: memory stays bounded."""
+OPEN_ANSWER_WAITING_MAX: Final = 256
+"""Items that wait behind an open answer; parallel tools rarely exceed ten."""
+CLOSED_ANSWERS_MAX: Final = 1_024
+"""Answers remembered as closed, so that a straggling part does not claim the host id of what was already given out."""
+SESSIONS_FILE_MAX_BYTES: Final = 16 * MIB
+"""A host's list of sessions beside its transcripts; a larger one is not looked into."""
+WITHHELD_MAX: Final = 200
+"""How many withheld hits are counted; more are not told apart."""
+REPORTED_PROBLEMS_MAX: Final = 200
+"""Problems an import lists; its counts are not bounded."""
+RECALLS_AT_ONCE_MAX: Final = 32
+"""Recalls running in one process. One that hangs where nothing can interrupt it keeps its thread and its file."""
+RECALL_QUERY_UNITS: Final = 2_000
+"""UTF-16 units of the person's words that recall searches for, as in the layered-memory product."""

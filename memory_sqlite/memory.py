@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from memory_sqlite import errors
+from memory_sqlite import errors, limits
 from memory_sqlite.agent import arguments, freshness
 from memory_sqlite.agent import opened as opening
 from memory_sqlite.agent.answer import answer
@@ -31,6 +31,7 @@ from memory_sqlite.model import (
     Passage,
     RecallBlock,
     Receipt,
+    ResetReport,
     SessionInfo,
     SessionKind,
     Source,
@@ -187,6 +188,19 @@ class Memory:
         with self._lock:
             return freshness.index(opened, self._settings, self._clock, full=full, progress=progress)
 
+    def reset(self, *, progress: Progress | None = None) -> ResetReport:
+        """Drop every derived file and build the search index anew; what was said and the notes are not touched.
+
+        A generation that somebody else has open answers them until they close it (``held``).
+        Raises ``WorkspaceUnavailable``, ``StoreBusy`` and ``StoreReadOnly`` before anything is dropped.
+        """
+        from memory_sqlite.agent import resetting
+
+        if (opened := self._enter()) is None:
+            return ResetReport("disabled")
+        with self._lock:
+            return resetting.reset(opened, self._settings, self._clock, progress)
+
     def watch(
         self,
         *,
@@ -263,7 +277,10 @@ class Memory:
         """
         if (opened := self._enter()) is None:
             return Page(query, (), disabled=True)
-        asked = arguments.check(query, max_results, min_score, sources, layers, projects, since, until, sort, explain)
+        most = limits.OPERATOR_MAX_RESULTS if session is None else self._settings.max_search_results
+        asked = arguments.check(
+            query, max_results, min_score, sources, layers, projects, since, until, sort, explain, most
+        )
         guard = arguments.deadline(deadline_ms, cancelled, self._clock)
         with opened.store.readers.borrow() as store:
             viewer = audience.of_session(store, session)

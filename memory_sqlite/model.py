@@ -289,6 +289,17 @@ class IndexReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ResetReport:
+    """What one ``reset`` did: the numbers of generations it took away and of those that somebody still has open (they
+    go when they are closed), and how the new one was built (``None`` when memory is disabled)."""
+
+    status: Literal["ok", "partial", "disabled"]
+    dropped: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
+    index: IndexReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ImportReport:
     """What one transcript import did; ``refused`` counts lines, with their numbers in ``problems``."""
 

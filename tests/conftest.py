@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from memory_sqlite import Memory
 from memory_sqlite.clock import FixedClock
+
+# the same examples every time, so that a red run is about the change; explore with HYPOTHESIS_PROFILE=default
+settings.register_profile("steady", derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 for name in [
     name

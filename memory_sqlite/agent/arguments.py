@@ -46,14 +46,15 @@ def check(
     until: object,
     sort: object,
     explain: object,
+    most: int = limits.OPERATOR_MAX_RESULTS,
 ) -> Asked:
-    """Raise ``InvalidArgument`` naming the first argument that is wrong."""
+    """The arguments, valid; ``most`` results may be asked for. Raises ``InvalidArgument`` naming the first wrong."""
     if not isinstance(query, str):
         raise errors.InvalidArgument("query must be a string")
     if max_results is None:
-        max_results = limits.DEFAULT_RESULTS
-    if not _is_int(max_results) or not 1 <= max_results <= limits.OPERATOR_MAX_RESULTS:
-        raise errors.InvalidArgument(f"max_results must be an integer between 1 and {limits.OPERATOR_MAX_RESULTS}")
+        max_results = min(limits.DEFAULT_RESULTS, most)
+    if not _is_int(max_results) or not 1 <= max_results <= most:
+        raise errors.InvalidArgument(f"max_results must be an integer between 1 and {most}")
     if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not math.isfinite(min_score):
         raise errors.InvalidArgument("min_score must be a number between 0 and 1")
     if not 0 <= min_score <= 1:

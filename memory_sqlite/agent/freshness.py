@@ -132,13 +132,18 @@ def _unseen(work: Plan, report: NotesReport) -> list[str]:
     return warnings
 
 
+def check_workspace(opened: Opened, settings: Settings) -> None:
+    """Raises ``WorkspaceUnavailable`` when a workspace was given and is not there."""
+    if opened.workspace is not None and settings.workspace is not None and not opened.workspace.is_dir():
+        raise errors.WorkspaceUnavailable("the workspace is not a directory")
+
+
 def index(opened: Opened, settings: Settings, clock: Clock, *, full: bool, progress: Progress | None) -> IndexReport:
     """Apply everything: the change log and every note that came, went or changed; ``full`` builds anew.
 
     A full build that was interrupted is gone on with, whatever ``full`` says: somebody wanted it.
     """
-    if opened.workspace is not None and settings.workspace is not None and not opened.workspace.is_dir():
-        raise errors.WorkspaceUnavailable("the workspace is not a directory")
+    check_workspace(opened, settings)
     started = clock.monotonic()
     report = NotesReport()
     if full or (opened.outdated is None and opened.keeper.has_unfinished()):

@@ -11,7 +11,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from memory_sqlite.sources.discovery import DEPTH_MAX, locate_extra
+from memory_sqlite import limits
+from memory_sqlite.sources.discovery import locate_extra
 from memory_sqlite.sources.places import FOLDER, SUFFIX, ExtraPath, is_ignored_file, is_ignored_folder
 
 
@@ -60,7 +61,7 @@ class NoteFolders:
             except OSError:
                 continue  # not there yet, or not to be looked at
             self._add(folder, any_name)
-            if depth < DEPTH_MAX:
+            if depth < limits.FOLDER_DEPTH_MAX:
                 todo += [(path, depth + 1) for path in below]
 
     def concerns(self, path: str, *, created: bool) -> bool:

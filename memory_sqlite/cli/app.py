@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "get": ("get", "Read a note, a record or a stretch of a transcript."),
     "recall": ("recall", "Show the block a host would put before a prompt."),
     "forget": ("forget", "Forget sessions, people, records or stretches of time, for ever."),
+    "reset": ("reset", "Drop the search index and build it anew; nothing that was said is touched."),
     "status": ("status", "Say what this memory holds and how it is."),
     "sessions": ("sessions", "List the sessions this memory knows."),
     "config": ("config", "Show every setting, its value and where it comes from."),

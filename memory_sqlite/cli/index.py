@@ -17,7 +17,7 @@ memory-sqlite index --full
 
 
 @click.command(cls=Command, examples=_EXAMPLES)
-@click.option("--full", is_flag=True, help="Build a new index beside the current one and publish it.")
+@click.option("--full", "--force", "full", is_flag=True, help="Build a new index beside the current one, publish it.")
 @stated
 def command(state: State, full: bool) -> None:
     """Read new and changed notes and whatever the store has gained, and make it searchable.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from memory_sqlite.config import Origin, Settings
     from memory_sqlite.memory import Memory, Progress
 
-STDIN_MAX_BYTES: Final = 64 * limits.MIB
-"""More than a call may carry (10,000 messages) is a file for ``import transcripts``, which streams."""
 
 _Command = TypeVar("_Command", bound=click.Command)
 
@@ -156,10 +154,10 @@ def read_stdin(what: str) -> bytes:
     """Everything on standard input, bounded. Raises ``InvalidArgument`` when there is nobody to read from."""
     if sys.stdin is None:
         raise errors.InvalidArgument(f"{what} should come from standard input, but it is closed")
-    data = sys.stdin.buffer.read(STDIN_MAX_BYTES + 1)
-    if len(data) > STDIN_MAX_BYTES:
+    data = sys.stdin.buffer.read(limits.STDIN_MAX_BYTES + 1)
+    if len(data) > limits.STDIN_MAX_BYTES:
         raise errors.InvalidArgument(
-            f"{what} on standard input is larger than {STDIN_MAX_BYTES} bytes",
+            f"{what} on standard input is larger than {limits.STDIN_MAX_BYTES} bytes",
             hint="Write it to a file and use `memory-sqlite import transcripts FILE`.",
         )
     return data

@@ -70,6 +70,12 @@ def publish(connection: apsw.Connection, number: int, now: int) -> None:
         raise errors.IndexUnavailable("the search index that was built is not known to the store any more")
 
 
+def forsake(connection: apsw.Connection, number: int) -> None:
+    """Drop the row of any generation whose file was taken away, also the current one: then there is none; inside the
+    caller's transaction."""
+    connection.execute("DELETE FROM generations WHERE number = ?", (number,))
+
+
 def remove(connection: apsw.Connection, number: int) -> None:
     """Drop the row of a generation whose file is gone; its number stays used."""
     connection.execute("DELETE FROM generations WHERE number = ? AND state <> 'current'", (number,))

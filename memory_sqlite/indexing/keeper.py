@@ -113,6 +113,15 @@ class IndexKeeper:
         # searches of other threads went on reading the old one meanwhile
         self.leave(before)
 
+    def drop(self) -> None:
+        """Close everything and take every generation away that nobody else has open. Raises ``StoreBusy``."""
+        number = self.number()
+        self._let_go()
+        if number is not None:
+            for tell in self.before_retiring:
+                tell(paths.generation_file(self._store.directory, number))
+        rebuild.drop(self._store)
+
     def leave(self, number: int | None) -> None:
         """Another generation has taken this one's place: let go of it, and take its file away if nobody has it."""
         self._let_go()

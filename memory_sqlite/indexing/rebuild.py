@@ -195,6 +195,21 @@ def sweep(store: Store, *, keep_unfinished: bool = True) -> list[int]:
     return removed
 
 
+def drop(store: Store) -> None:
+    """Take every generation away that nobody has open, the current one too. One that is held stays what it is, so that
+    whoever reads it goes on until its successor is published.
+
+    Raises ``StoreBusy``, and drops nothing, while another process is building.
+    """
+    with store.transaction() as connection:
+        if _builder_lives(store):
+            raise errors.StoreBusy("another process is rebuilding the search index")
+        current = registry.current(connection)
+        for number in [*_leftovers(store), *([current.number] if current is not None else [])]:
+            if files.remove_unless_held(paths.generation_file(store.directory, number)):
+                registry.forsake(connection, number)
+
+
 def tidy(store: Store, *, keep_unfinished: bool = True) -> None:
     """``sweep``, where it is not what was asked for: a locked store leaves it to the next one."""
     try:

@@ -43,8 +43,6 @@ _BULK_CHANGES: Final = 5_000
 """After this many changes the index is tidied as after a build, like after a transcript import."""
 _REFUSALS: Final = (errors.InvalidArgument, errors.SessionConflict)
 """What one bad line may raise: it costs that line."""
-_PROBLEMS_MAX: Final = 200
-"""Problems that are listed; ``refused`` counts them all."""
 
 
 @dataclass
@@ -64,7 +62,7 @@ class _Tally:
 
     def problem(self, path: str, reason: str, line: int | None = None) -> None:
         """List one thing that went wrong or differs; the list is bounded, the counts are not."""
-        if len(self.problems) < _PROBLEMS_MAX:
+        if len(self.problems) < limits.REPORTED_PROBLEMS_MAX:
             self.problems.append(SourceProblem(path, reason, line))
 
     def report(self, seconds: float) -> ImportReport:

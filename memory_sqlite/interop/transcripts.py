@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from memory_sqlite import errors
+from memory_sqlite import errors, limits
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.agent.turns import apply_quietly, without_frames
 from memory_sqlite.clock import Clock
@@ -38,7 +38,6 @@ _OPEN_TURN_BYTES: Final = 8 * 1024 * 1024
 """A turn larger than this is stored in parts, so that memory stays bounded whatever a file holds."""
 _BULK_CHANGES: Final = 5_000
 """After this many changes the index is tidied as after a build: it was measured 2 to 4 times faster to search."""
-_PROBLEMS_MAX: Final = 200
 _MISSING: Final = "no such file or directory"
 _UNSETTLED_NS: Final = 50_000_000
 
@@ -65,7 +64,7 @@ class _Tally:
 
     def problem(self, path: Path, reason: str, line: int | None = None) -> None:
         """Report one thing; the list is bounded, the counts are not."""
-        if len(self.problems) < _PROBLEMS_MAX:
+        if len(self.problems) < limits.REPORTED_PROBLEMS_MAX:
             self.problems.append(SourceProblem(str(path), reason, line))
 
     def report(self, seconds: float) -> ImportReport:

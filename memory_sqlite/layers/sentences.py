@@ -14,8 +14,6 @@ from typing import Final
 from memory_sqlite.values import dataclass
 
 FILLER: Final = "\ufffc"
-SENTENCE_MAX: Final = 600
-"""Code points. A longer 'sentence' is pasted material: no fact is looked for in it."""
 _WRAP_MIN: Final = 60
 """A line at least this long that ends without punctuation goes on in the next line (hard-wrapped text)."""
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from memory_sqlite.layers.keywords import keywords
 from memory_sqlite.layers.scenarios import scenario
-from memory_sqlite.layers.sentences import SENTENCE_MAX, Sentence, own_speech, sentences
+from memory_sqlite.layers.sentences import Sentence, own_speech, sentences
 from memory_sqlite.layers.slots import Found
-from memory_sqlite.limits import EPISODE_MAX_UNITS, FACTS_PER_MESSAGE_MAX
+from memory_sqlite.limits import EPISODE_MAX_UNITS, FACT_SENTENCE_MAX_CHARS, FACTS_PER_MESSAGE_MAX
 from memory_sqlite.model import Fact
 from memory_sqlite.text.secrets import find as find_secrets
 from memory_sqlite.text.secrets import mask
@@ -55,7 +55,7 @@ def facts(text: str) -> list[Fact]:
     secrets = find_secrets(text)
     found: dict[str, Fact] = {}
     for sentence in sentences(covered):
-        if sentence.end - sentence.start > SENTENCE_MAX:
+        if sentence.end - sentence.start > FACT_SENTENCE_MAX_CHARS:
             continue
         if any(start < sentence.end and end > sentence.start for start, end, _ in secrets):
             continue

@@ -27,8 +27,6 @@ from memory_sqlite.text.frame import CLOSE, ITEM, NOTICE, OPEN, close_frame, one
 from memory_sqlite.text.units import cut_utf8, cut_utf16, utf8_length, utf16_length
 from memory_sqlite.transcripts import audience
 
-_QUERY_UNITS: Final = 2_000
-"""Only this much of the person's words is searched, as in the layered-memory product (section 6.2 of its reference)."""
 _READ_UNITS: Final = 64 * limits.KIB
 """Of longer words only this much is looked at for frames: they are a page, and the deadline runs."""
 _LEAST_UNITS: Final = 16
@@ -69,7 +67,7 @@ def _words(query: object) -> str:
     """What the person said, without blocks that were recalled for it before."""
     if not isinstance(query, str):
         return ""
-    return cut_utf16(strip_frames(query[:_READ_UNITS]), _QUERY_UNITS).strip()
+    return cut_utf16(strip_frames(query[:_READ_UNITS]), limits.RECALL_QUERY_UNITS).strip()
 
 
 def _since(started: float, clock: Clock) -> float:

@@ -10,16 +10,14 @@ import threading
 from collections.abc import Callable
 from typing import Final, Generic, Literal, TypeVar
 
-from memory_sqlite import errors
+from memory_sqlite import errors, limits
 from memory_sqlite.agent.deadline import Deadline
 from memory_sqlite.values import dataclass
 
 T = TypeVar("T")
 Reason = Literal["ok", "timeout", "error", "cancelled"]
 
-_RUNNING: Final = threading.BoundedSemaphore(32)
-"""Works at once in this process. One that hangs where nothing can interrupt it (a dead network disk) keeps its thread
-and its file; without a bound every prompt would leave one more."""
+_RUNNING: Final = threading.BoundedSemaphore(limits.RECALLS_AT_ONCE_MAX)
 
 
 @dataclass(frozen=True, slots=True)

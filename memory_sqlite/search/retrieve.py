@@ -13,6 +13,7 @@ from typing import Final
 
 import apsw
 
+from memory_sqlite import limits
 from memory_sqlite.errors import Cancelled
 from memory_sqlite.limits import QUERY_MAX_TERMS
 from memory_sqlite.search import match, rank
@@ -29,7 +30,6 @@ COUNTED_ROWS: Final = 48
 """Of these the common terms are counted on the text, where they were left out of choosing."""
 LARGE_INDEX_ROWS: Final = 20_000
 """Above it, common terms do not choose candidates while a rarer term is left (375 -> 0.8 ms at 1,000,000 rows)."""
-WITHHELD_MAX: Final = 200
 TRUST_COMPLETION: Final = 0.8
 TRUST_NEAR: Final = (1.0, 0.7, 0.5)
 """By number of edits."""
@@ -297,5 +297,10 @@ def _withheld(
     own = filters.expression()
     wanted = match.expression(TEXT_COLUMNS, match.any_of(phrases), required, [own] if own is not None else [])
     return match.count_rows(
-        connection, "lexical", f"({wanted}) NOT ({viewer})", WITHHELD_MAX, since=filters.since, until=filters.until
+        connection,
+        "lexical",
+        f"({wanted}) NOT ({viewer})",
+        limits.WITHHELD_MAX,
+        since=filters.since,
+        until=filters.until,
     )

@@ -13,8 +13,8 @@ import stat
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Final
 
+from memory_sqlite import limits
 from memory_sqlite.errors import WorkspaceUnavailable
 from memory_sqlite.model import SourceProblem
 from memory_sqlite.sources.places import (
@@ -30,9 +30,6 @@ from memory_sqlite.sources.places import (
     shown,
     unusable_name,
 )
-
-DEPTH_MAX: Final = 64
-"""Folders below one another; deeper is a mistake or an attack, and each level costs a call when a note is read."""
 
 
 def discover(workspace: Path, extra_paths: Sequence[ExtraPath]) -> Discovery:
@@ -176,8 +173,8 @@ class _Scan:
                 self.skip(prefix + at + name, "is a folder with the name of a note")
             elif (reason := unusable_name(name)) is not None:
                 self.skip(prefix + at + name, reason)
-            elif depth >= DEPTH_MAX:
-                self.skip(prefix + at + name, f"is more than {DEPTH_MAX} folders deep")
+            elif depth >= limits.FOLDER_DEPTH_MAX:
+                self.skip(prefix + at + name, f"is more than {limits.FOLDER_DEPTH_MAX} folders deep")
             else:
                 todo.append((at + name, depth + 1))
             return

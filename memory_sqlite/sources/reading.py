@@ -32,7 +32,6 @@ RECORD_PATH = re.compile(
     r"^(?:sessions/(?P<token>[0-9a-f]{32})/(?P<folder>memories|scenarios|profiles)|agent-profiles)"
     r"/(?P<day>\d{4}-\d{2}-\d{2})\.jsonl$"
 )
-_NEIGHBOURS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +119,8 @@ def _read_message(store: apsw.Connection, audience: Audience, requested: str, ke
             raise errors.AccessDenied("this session may not read that message")
         return Passage("not_found", requested, "")
     audience.require(session_id=session.id, owner_private=session.owner_private, what="message")
-    first = max(1, row[1] - _NEIGHBOURS)
-    return _read_transcript(store, audience, requested, session.token, first, 2 * _NEIGHBOURS + 1, 0)
+    first = max(1, row[1] - limits.CONTEXT_MESSAGES)
+    return _read_transcript(store, audience, requested, session.token, first, 2 * limits.CONTEXT_MESSAGES + 1, 0)
 
 
 def _read_transcript(

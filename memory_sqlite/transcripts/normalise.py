@@ -19,7 +19,6 @@ from memory_sqlite.text.units import utf8_length, valid_unicode
 from memory_sqlite.transcripts.blobs import json_without_blobs, might_hold_blob, without_blobs
 from memory_sqlite.transcripts.content import read_content
 
-ROLE_MAX_CHARS: Final = 64
 TOOL_ROLES: Final = frozenset({"tool", "toolResult", "tool_result", "function"})
 """Roles whose messages are tool output; stored as ``tool``, so that both ways of one turn agree."""
 
@@ -86,8 +85,8 @@ def _role(value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise InvalidArgument(f"{where} must be a string")
     role = valid_unicode(value).strip()
-    if not role or len(role) > ROLE_MAX_CHARS:
-        raise InvalidArgument(f"{where} must have 1 to {ROLE_MAX_CHARS} characters")
+    if not role or len(role) > limits.ROLE_MAX_CHARS:
+        raise InvalidArgument(f"{where} must have 1 to {limits.ROLE_MAX_CHARS} characters")
     return "tool" if role in TOOL_ROLES else role
 
 

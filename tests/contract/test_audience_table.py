@@ -294,7 +294,7 @@ def test_case_C118_nothing_private_surfaces_in_a_group(tmp_path: Path, workspace
         def seen(session: str | None) -> set[str]:
             shown = ""
             for canary in canaries:
-                page = memory.search(canary, session=session, max_results=50)
+                page = memory.search(canary, session=session, max_results=10)
                 shown += "".join(f"{hit.excerpt}\n" for hit in page.hits)
                 shown += memory.recall(f"what is {canary}?", session=session).text
             return {canary for canary in canaries if canary in shown}

@@ -110,6 +110,7 @@ CALLS: dict[str, Callable[[Memory], Any]] = {
     "import_transcripts": lambda memory: memory.import_transcripts(["nowhere.jsonl"]),
     "import_layered": lambda memory: memory.import_layered("nowhere"),
     "index": lambda memory: memory.index(),
+    "reset": lambda memory: memory.reset(),
     "forget": lambda memory: memory.forget(sessions=["nobody"], dry_run=True),
     "search": lambda memory: memory.search("granite"),
     "get": lambda memory: memory.get("MEMORY.md"),

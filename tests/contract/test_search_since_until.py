@@ -97,3 +97,12 @@ def test_what_is_not_a_time_is_named(memory: Memory, name: str, value: object) -
     """A typed error that names the argument; no bound is silently dropped."""
     with pytest.raises(errors.InvalidArgument, match=name):
         memory.search("granite", **{name: value})  # type: ignore[arg-type]
+
+
+def test_a_session_may_ask_for_no_more_than_tools_may(memory: Memory) -> None:
+    """Up to a hundred results are the operator's; a session's bound is ``max_search_results``."""
+    memory.remember(session="s1", messages=[{"role": "user", "content": "granite"}])
+    assert memory.search("granite", max_results=100).hits
+    assert memory.search("granite", session="s1", max_results=10).hits
+    with pytest.raises(errors.InvalidArgument, match="max_results must be an integer between 1 and 10"):
+        memory.search("granite", session="s1", max_results=11)

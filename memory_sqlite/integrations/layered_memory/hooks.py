@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from memory_sqlite import errors
+from memory_sqlite import errors, limits
 from memory_sqlite.agent.deadline import Deadline
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
@@ -24,7 +24,6 @@ from memory_sqlite.recall.deadline import run_within
 from memory_sqlite.text.frame import strip_frames
 from memory_sqlite.text.units import cut_utf16, utf16_length
 
-QUERY_UNITS: Final = 2_000
 _LEAST_QUERY_UNITS: Final = 2
 
 Warn = Callable[[str], None]
@@ -113,7 +112,7 @@ def _query(event: Mapping[str, Any]) -> str:
     said = [message["content"] for message in compatible.current_turn(_messages(event)) if message["role"] == "user"]
     prompt = event.get("prompt")
     text = said[-1] if said else prompt if isinstance(prompt, str) else ""
-    return cut_utf16(js_trim(without_history(strip_frames(text))), QUERY_UNITS)
+    return cut_utf16(js_trim(without_history(strip_frames(text))), limits.RECALL_QUERY_UNITS)
 
 
 def _active(context: Mapping[str, Any] | None) -> bool:

@@ -9,18 +9,10 @@ keep the order in which the answers began. Called by ``claude_code``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from memory_sqlite import limits
 from memory_sqlite.sources.jsonl import Line
 from memory_sqlite.values import dataclass, field
-
-OPEN_ANSWER_MAX_BYTES: Final = 8 * limits.MIB
-"""Lines held back for one open answer; beyond it the rest becomes a message of its own: memory stays bounded."""
-WAITING_MAX: Final = 256
-"""Items that wait behind an open answer; parallel tools rarely exceed ten."""
-CLOSED_MAX: Final = 1_024
-"""Answers remembered as closed, so that a straggling part does not claim the host id of what was already given out."""
 
 
 @dataclass(slots=True)

@@ -18,11 +18,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
+from memory_sqlite import limits
 from memory_sqlite.clock import parse_time
 from memory_sqlite.errors import InvalidArgument
 from memory_sqlite.model import SessionInfo
 from memory_sqlite.sources.jsonl import Line
-from memory_sqlite.sources.transcript_formats.answers import CLOSED_MAX, OPEN_ANSWER_MAX_BYTES, WAITING_MAX, Answer
+from memory_sqlite.sources.transcript_formats.answers import Answer
 from memory_sqlite.sources.transcript_formats.context import Context, as_mapping, project_of, usable_key
 from memory_sqlite.sources.transcript_formats.items import Ignored, Item, Refused, Spoken
 from memory_sqlite.transcripts.content import is_tool_result
@@ -94,7 +95,7 @@ class ClaudeCodeReader:
         # a part that comes after its answer was given out is a message of its own: it must not claim the same host id
         host_id = None if answer.key in self._closed else answer.key[1]
         self._closed[answer.key] = None
-        if len(self._closed) > CLOSED_MAX:
+        if len(self._closed) > limits.CLOSED_ANSWERS_MAX:
             self._closed.popitem(last=False)
         first = answer.parts[0].record
         said = self._said(first, as_mapping(first.get("message")), host_id)
@@ -122,7 +123,10 @@ class ClaudeCodeReader:
         key: tuple[str, str],
     ) -> list[Item]:
         done: list[Item] = []
-        if self._answer is not None and self._answer.size + line.end_offset - line.offset > OPEN_ANSWER_MAX_BYTES:
+        if (
+            self._answer is not None
+            and self._answer.size + line.end_offset - line.offset > limits.OPEN_ANSWER_MAX_BYTES
+        ):
             done = self.finish()
         if self._answer is None or self._answer.key != key:
             done += self.finish()
@@ -139,7 +143,7 @@ class ClaudeCodeReader:
         self._waiting.append(item)
         if isinstance(item, Spoken):
             self._answer.size += len(item.message.raw) + len(item.message.text)
-        return self.finish() if len(self._waiting) >= WAITING_MAX else []
+        return self.finish() if len(self._waiting) >= limits.OPEN_ANSWER_WAITING_MAX else []
 
     def _session(self, value: Mapping[str, Any]) -> SessionInfo:
         said = value.get("sessionId", self._header)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from memory_sqlite.model import SessionInfo
 from memory_sqlite.sources.jsonl import Line
 from memory_sqlite.sources.transcript_formats.context import Context, usable_key
-from memory_sqlite.sources.transcript_formats.items import Ignored, Item
+from memory_sqlite.sources.transcript_formats.items import Ignored, Item, Refused
 from memory_sqlite.sources.transcript_formats.sessions import chat_type_of, kind_of, owner_of
 
 NAME: Final = "generic"
@@ -35,6 +35,8 @@ class GenericReader:
 
     def read(self, value: Mapping[str, Any], line: Line) -> list[Item]:
         """Raises ``InvalidArgument`` for a message that cannot be one."""
+        if "role" in value and "content" in value and not isinstance(value["role"], str):
+            return [Refused(line.number, "role must be a string")]
         if not recognises(value):
             return [Ignored(line.number)]
         message: dict[str, Any] = {

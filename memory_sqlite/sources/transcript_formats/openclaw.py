@@ -30,7 +30,6 @@ _METADATA_BLOCK: Final = re.compile(
     r"\s*[A-Z][A-Za-z ]{2,60} \((?:un)?trusted[^)\n]{0,60}\):\s*(?:```json\n.*?\n```|\{[^\n]*\})[ \t]*(?:\n|$)", re.S
 )
 _ENVELOPE: Final = re.compile(r"\s*\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d \d\d:\d\d[^\]\n]{0,16}\] ?")
-_SESSIONS_FILE_MAX: Final = 16 * limits.MIB
 
 
 def recognises(value: Mapping[str, Any]) -> bool:
@@ -99,8 +98,8 @@ class OpenClawReader:
         path = self._context.path.parent / "sessions.json"
         try:
             with open_binary(path) as source:
-                data = source.read(_SESSIONS_FILE_MAX + 1)
-            sessions = as_mapping(json.loads(data)) if len(data) <= _SESSIONS_FILE_MAX else {}
+                data = source.read(limits.SESSIONS_FILE_MAX_BYTES + 1)
+            sessions = as_mapping(json.loads(data)) if len(data) <= limits.SESSIONS_FILE_MAX_BYTES else {}
         except (OSError, ValueError, RecursionError):
             return None, {}
         for key, entry in sessions.items():
