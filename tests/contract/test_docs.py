@@ -113,7 +113,7 @@ def test_formats_and_numbers_on_the_pages() -> None:
     assert f"{limits.GET_MAX_CHARS:,} characters at once" in searching
     assert f"`max_read_lines`, {limits.MAX_READ_LINES[2]}" in searching
     assert (rank.RECENCY_BOOST, rank.IMPORTANCE_STEP, vocabulary.FUZZY_MIN_CHARS) == (1.03, 0.01, 4)
-    assert f"({limits.DEFAULT_RESULTS}, at most {limits.OPERATOR_MAX_RESULTS})" in page("python.md")
+    assert f"({limits.DEFAULT_RESULTS}; at most {limits.OPERATOR_MAX_RESULTS} for the operator" in page("python.md")
     assert set(identity.expected()) == {"format", "tokenizer", "chunker"}
     assert set(Kind.__args__) == {"preference", "identity", "instruction"}
 
