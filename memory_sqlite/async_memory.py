@@ -19,7 +19,16 @@ from memory_sqlite import errors
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.memory import Memory
-from memory_sqlite.model import ForgetReport, ImportReport, IndexReport, Page, Passage, RecallBlock, Receipt, ResetReport
+from memory_sqlite.model import (
+    ForgetReport,
+    ImportReport,
+    IndexReport,
+    Page,
+    Passage,
+    RecallBlock,
+    Receipt,
+    ResetReport,
+)
 
 if TYPE_CHECKING:
     from memory_sqlite.agent.watching import Watch

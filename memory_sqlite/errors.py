@@ -109,6 +109,14 @@ class DiskFull(MemorySqliteError):
     default_hint = "Free disk space and repeat the call; nothing was half-written."
 
 
+class FileSystemUnsuitable(MemorySqliteError):
+    """The data directory is on a file system on which SQLite cannot keep a write-ahead log: many network mounts."""
+
+    code = "file_system_unsuitable"
+    exit_code = 73
+    default_hint = "Point --data-dir at a local disk; without a write-ahead log readers and writers would not be safe."
+
+
 class StoreDamaged(MemorySqliteError):
     """SQLite reports that the store is malformed or not a database. It is left exactly as it is."""
 

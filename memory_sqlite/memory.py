@@ -56,6 +56,7 @@ class Memory:
         self._clock = clock
         self._lock = threading.RLock()
         self._closed = False
+        self._pid = os.getpid()
 
     @classmethod
     def open(
@@ -191,7 +192,8 @@ class Memory:
     def reset(self, *, progress: Progress | None = None) -> ResetReport:
         """Drop every derived file and build the search index anew; what was said and the notes are not touched.
 
-        A generation that somebody else has open answers them until they close it (``held``).
+        A generation that somebody else has open answers them until they close it (``held``); other searches have none
+        until the new one is there (``IndexUnavailable``). ``index(full=True)`` builds without such a gap.
         Raises ``WorkspaceUnavailable``, ``StoreBusy`` and ``StoreReadOnly`` before anything is dropped.
         """
         from memory_sqlite.agent import resetting
@@ -345,6 +347,8 @@ class Memory:
 
     def close(self) -> None:
         """Let go of every file; safe to call twice."""
+        if os.getpid() != self._pid:  # a forked copy: the files, their locks and the worker processes are the parent's
+            return
         with self._lock:
             if not self._closed and self._opened is not None:
                 self._opened.close()
@@ -360,6 +364,8 @@ class Memory:
 
     def _enter(self) -> Opened | None:
         """The opened rooms, or ``None`` when memory is disabled. Raises ``MemoryClosed``."""
+        if os.getpid() != self._pid:  # SQLite's handles and locks must not cross a fork (sqlite.org/howtocorrupt.html)
+            raise errors.MemoryClosed("this memory was opened before a fork; it is closed in the forked process")
         if self._closed:
             raise errors.MemoryClosed("this memory was closed")
         return self._opened

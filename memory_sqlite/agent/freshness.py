@@ -146,8 +146,11 @@ def index(opened: Opened, settings: Settings, clock: Clock, *, full: bool, progr
     check_workspace(opened, settings)
     started = clock.monotonic()
     report = NotesReport()
-    if full or (opened.outdated is None and opened.keeper.has_unfinished()):
+    # without upkeep its successor is built here, unless another process has done so
+    renew = opened.outdated is not None and opened.upkeep is None and not opened.keeper.is_usable()
+    if full or renew or (opened.outdated is None and opened.keeper.has_unfinished()):
         opened.keeper.rebuild(lambda connection: _fill(opened, connection, report, progress), progress)
+        opened.outdated = None
         applied = 0
         with opened.keeper.reader() as built:  # of the whole generation, not of its notes alone
             report.chunks = built.execute("SELECT count(*) FROM chunks").get

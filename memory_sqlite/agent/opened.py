@@ -119,7 +119,8 @@ def open_agent(
     """Open store and generation. For writing, a missing or outdated generation is built at once from the store.
 
     With ``serving``, retrieval workers are made and one of them is started without waiting for it, and an outdated
-    generation that can still be read answers until ``upkeep`` has built the next one.
+    generation that can still be read answers until ``upkeep`` has built the next one. It also answers where the next
+    one cannot be built now: ``outdated`` says so, and the next open or ``index`` tries again.
 
     Raises ``UnknownAgent`` with the nearest name when reading an agent that does not exist.
     """
@@ -141,7 +142,12 @@ def open_agent(
             if serving and keeper.can_answer():
                 opened.outdated = keeper.number()
             else:
-                keeper.ensure(_nothing if first else partial(opened.fill_notes, progress=progress), progress)
+                try:
+                    keeper.ensure(_nothing if first else partial(opened.fill_notes, progress=progress), progress)
+                except (errors.StoreBusy, errors.DiskFull, errors.IndexUnavailable):
+                    if not keeper.can_answer():
+                        raise
+                    opened.outdated = keeper.number()
         if serving:
             _serve(opened)
     except BaseException:

@@ -129,7 +129,7 @@ def _index(opened: Opened, current: registry.Generation, store: apsw.Connection)
     matches = current.identity == identity.expected()
     return {
         "generation": current.number,
-        "state": "current" if matches else "outdated" if opened.outdated is None else "rebuilding",
+        "state": "current" if matches else "rebuilding" if opened.outdated and opened.upkeep else "outdated",
         "published_at": iso(current.published_at) if current.published_at else None,
         "identity": current.identity,
         "documents": counts,

@@ -51,7 +51,10 @@ class Upkeep:
 
     def _renew(self, outdated: int) -> None:
         """Build the next generation through connections of its own; the next open goes on with one that ends early."""
-        opening.open_agent(self._opened.settings, self._clock, read_only=False, progress=self._progress).close()
+        built = opening.open_agent(self._opened.settings, self._clock, read_only=False, progress=self._progress)
+        built.close()
+        if built.outdated is not None:
+            return
         with self._turn() as mine:
             if mine:
                 self._opened.outdated = None

@@ -30,7 +30,7 @@ def command(state: State, yes: bool) -> None:
     output = state.output
     state.open(read_only=True).close()  # a mistyped agent is an error, not a new one
     if not yes and state.settings.enabled:
-        if output.json or sys.stdin is None or not sys.stdin.isatty():
+        if output.json or not _is_terminal():
             raise click.UsageError("nobody can be asked: add --yes to drop the search index and build it anew")
         click.confirm("Drop the search index and build it anew?", abort=True, err=True)
     with Bars(output) as progress, state.open(progress=progress) as memory:
@@ -44,3 +44,8 @@ def command(state: State, yes: bool) -> None:
     for number in report.held:
         output.note(f"Search index {number} is still open somewhere; it goes when it is closed.")
     reports.problems(output, report.index.problems)
+
+
+def _is_terminal() -> bool:
+    """Whether there is a person to ask."""
+    return sys.stdin is not None and sys.stdin.isatty()

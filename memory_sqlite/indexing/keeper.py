@@ -236,7 +236,9 @@ class IndexKeeper:
             writer.close()
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Let go of every connection; one that is being read with is closed when its block ends, not kept."""
+        with self._lock:
+            self._closed = True
         self._let_go()
 
     def file_sizes(self) -> dict[str, int]:

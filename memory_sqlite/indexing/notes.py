@@ -24,6 +24,7 @@ from memory_sqlite.values import dataclass, field
 
 Progress = Callable[[str, int, int | None], None]
 Forgotten = Callable[[str, str], bool]
+_State = tuple[str, int | None, int | None, int | None, int | None]
 
 _CHANGING: Final = "changed while it was being indexed; the next search or `memory-sqlite index` takes it in"
 _FORGOTTEN: Final = "is a version of the note that was forgotten; it is not searched"
@@ -55,7 +56,8 @@ class Plan:
     """What differs between the workspace and the generation, by ``stat`` alone."""
 
     to_read: tuple[NotePlace, ...]
-    to_remove: tuple[str, ...]
+    to_remove: dict[str, _State]
+    """What is gone, with what the generation said of it: what is filed anew meanwhile stays."""
     unchanged: int
     discovery: Discovery
 
@@ -78,7 +80,7 @@ def plan(index: apsw.Connection, workspace: Path, extra_paths: Iterable[ExtraPat
             unchanged += 1
         else:
             to_read.append(place)
-    to_remove = tuple(path for path in sorted(states) if not discovery.may_exist(path))
+    to_remove = {path: states[path] for path in sorted(states) if not discovery.may_exist(path)}
     return Plan(tuple(to_read), to_remove, unchanged, discovery)
 
 
@@ -116,8 +118,10 @@ def carry_out(
     _file(index, batch, known, report, forgotten)
     if work.to_remove:
         with writing(index):
-            for path in work.to_remove:
-                report.removed += int(rows.delete_document(index, "note", path))
+            states = rows.document_states(index, "note")
+            for path, state in work.to_remove.items():
+                if states.get(path) == state:  # else it came back, and another process has filed it
+                    report.removed += int(rows.delete_document(index, "note", path))
     return report
 
 
@@ -142,7 +146,7 @@ def _read(place: NotePlace, report: NotesReport, redact: bool) -> Document | Non
 def _file(
     index: apsw.Connection,
     batch: list[tuple[NotePlace, Document]],
-    known: dict[str, tuple[str, int | None, int | None, int | None, int | None]],
+    known: dict[str, _State],
     report: NotesReport,
     forgotten: Forgotten | None,
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-from memory_sqlite import library, limits
+from memory_sqlite import errors, library, limits
 from memory_sqlite.storage.failures import translated, translated_index
 
 _WAL_RETRY_S: Final = 0.01
@@ -36,22 +36,28 @@ def _common(connection: apsw.Connection) -> None:
 
 
 def _to_wal(connection: apsw.Connection) -> None:
-    """Switch to WAL. The switch ignores the busy handler, so the wait is ours."""
+    """Switch to WAL. The switch ignores the busy handler, so the wait is ours.
+
+    Raises ``FileSystemUnsuitable``.
+    """
     deadline = time.monotonic() + limits.BUSY_TIMEOUT_MS / 1000
     while True:
         try:
-            connection.pragma("journal_mode", "wal")
-            return
+            mode = connection.pragma("journal_mode", "wal")
         except (apsw.BusyError, apsw.LockedError):
             if time.monotonic() >= deadline:
                 raise
             time.sleep(_WAL_RETRY_S)
+            continue
+        if mode != "wal":  # where it cannot, SQLite only answers with the mode that it stays in
+            raise errors.FileSystemUnsuitable("SQLite cannot keep a write-ahead log in the data directory")
+        return
 
 
 def open_store(path: Path) -> apsw.Connection:
     """The store for reading and writing; the file must exist. A commit is on disk when it returns.
 
-    Raises ``StoreBusy``, ``StoreReadOnly``, ``StoreDamaged``.
+    Raises ``StoreBusy``, ``StoreReadOnly``, ``StoreDamaged``, ``FileSystemUnsuitable``.
     """
     with translated("the store"):
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)

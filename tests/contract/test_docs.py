@@ -136,3 +136,19 @@ def test_the_annotated_note_of_the_docs(memory: Memory, workspace: Path) -> None
     key = "github.com/northwind/harbor"
     assert all(hit.projects == (key,) for hit in memory.search("deploys router", projects=[key]).hits)
     assert not memory.search("deploys router", projects=["github.com/other/one"]).hits
+
+
+def test_every_rule_of_the_table_names_tests_that_exist() -> None:
+    """The 102 rules: each has a row, and every test a row names is in the tree."""
+    text = page("architecture.md").split("## Rules of the nearest product", 1)[1]
+    rows = [line for line in text.splitlines() if re.match(r"\| \d+ \|", line)]
+    assert [int(row.split("|")[1]) for row in rows] == list(range(1, 103))
+    tests = Path(__file__).parents[1]
+    defined = {
+        name
+        for path in tests.rglob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(encoding="utf-8"), re.M)
+    }
+    named = {name for row in rows for name in re.findall(r"`(test_\w+)", row) if not name.endswith("_")}
+    files = {path.stem for path in tests.rglob("test_*.py")}
+    assert named - defined - files == set()

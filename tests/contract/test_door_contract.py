@@ -32,6 +32,7 @@ SIGNATURES = {
     "open": {"data_dir": None, "agent": None, "workspace": None},
     "remember": {"session": ..., "messages": ..., "run_id": None},
     "index": {"full": False},
+    "reset": {},
     "search": {"query": ..., "session": None, "max_results": None, "min_score": 0.0, "sources": ("memory", "sessions")}
     | {"since": None, "until": None, "sort": "score"},
     "get": {"reference": ..., "session": None, "from_line": 1, "lines": None},

@@ -16,11 +16,12 @@ from memory_sqlite import Memory, errors, limits
 from memory_sqlite.clock import FixedClock
 from memory_sqlite.config import Settings
 from memory_sqlite.doctor import verify
-from memory_sqlite.forgetting import run as forgetting
+from memory_sqlite.forgetting import generations as forgotten_generations
 from memory_sqlite.generations import files, registry
-from memory_sqlite.indexing import identity, rebuild
+from memory_sqlite.indexing import apply, identity, rebuild, rows
 from memory_sqlite.model import SourceProblem
 from memory_sqlite.paths import STORE_FILE, agent_directory, generation_file
+from memory_sqlite.sources import conversation
 from memory_sqlite.sources import notes as note_sources
 from memory_sqlite.storage import connection as connections
 
@@ -59,11 +60,7 @@ def rows_of(path: Path) -> dict[str, list[Any]]:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         # a virtual table is its shadow tables, which are in the list themselves
         virtual = {name.rsplit("_", 1)[0] for name in names if name.endswith("_config")}
-        return {
-            name: connection.execute(f'SELECT * FROM "{name}"').fetchall()  # noqa: S608 - names of our own schema
-            for name in names
-            if name not in virtual
-        }
+        return {name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for name in names if name not in virtual}
     finally:
         connection.close()
 
@@ -92,7 +89,7 @@ def test_inv_056_work_that_found_nothing_to_do_hides_no_failure(
             assert (report.status, [problem.path for problem in report.problems]) == ("partial", ["memory/a.md"])
         assert memory.status()["index"]["dirty_notes"] == 1
     assert memory.index().status == "ok"
-    assert memory.status()["index"]["dirty_notes"] == 0
+    assert memory.search("granite", sources=("memory",)).hits
 
 
 # --- publication ---------------------------------------------------------------------------------------------------
@@ -120,7 +117,7 @@ def test_inv_060_a_publication_that_is_refused_is_taken_back_whole(
         raise errors.DiskFull("injected")
 
     with monkeypatch.context() as patched:
-        patched.setattr(rebuild.registry, "publish", refused)
+        patched.setattr(registry, "publish", refused)
         with pytest.raises(errors.DiskFull):
             memory.index(full=True)
     current = registry.current(store_of(memory).connection)
@@ -177,8 +174,12 @@ def test_inv_066_the_first_error_is_the_one_that_is_told(
     with open_memory() as memory:
         say(memory, "granite")
         with monkeypatch.context() as patched:
-            patched.setattr(rebuild.rows, "inconsistency", lambda index: "an injected fault")
-            patched.setattr(rebuild.files, "remove", fails(OSError))
+
+            def broken(_: Any) -> str:
+                patched.setattr(files, "remove", fails(OSError))
+                return "an injected fault"
+
+            patched.setattr(rows, "inconsistency", broken)
             with pytest.raises(errors.IndexUnavailable, match="an injected fault"):
                 memory.index(full=True)
         assert texts(memory, "granite") == ["user: granite"]
@@ -201,11 +202,11 @@ def test_inv_067_a_build_that_fails_anywhere_leaves_the_old_rows(
     memory.index()
     before = rows_of(generation_file(directory, 1))
     where = {
-        "filling": (rebuild.conversation, "session_documents"),
-        "applying": (rebuild.apply, "apply_changes"),
+        "filling": (conversation, "session_documents"),
+        "applying": (apply, "apply_changes"),
         "checking": (rebuild, "verify"),
-        "sealing": (rebuild.files, "seal"),
-        "publishing": (rebuild.registry, "publish"),
+        "sealing": (files, "seal"),
+        "publishing": (registry, "publish"),
     }[place]
     with monkeypatch.context() as patched:
         patched.setattr(*where, fails())
@@ -271,6 +272,56 @@ def test_inv_077_no_setting_rebuilds_or_silences_the_index(open_memory: Callable
             assert texts(memory, "granite"), other
 
 
+@pytest.mark.parametrize("failure", [errors.StoreBusy, errors.DiskFull, errors.IndexUnavailable])
+def test_inv_078_after_an_upgrade_that_cannot_build_the_old_index_answers(
+    open_memory: Callable[..., Memory],
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: type[errors.MemorySqliteError],
+) -> None:
+    """Another chunker, and no room or a busy store: searching and remembering go on with the old generation, ``status``
+    says so, and ``index`` says why until it succeeds."""
+    with open_memory() as memory:
+        say(memory, "granite")
+    newer = identity.expected() | {"chunker": 999}
+    monkeypatch.setattr(identity, "expected", lambda: newer)
+    with monkeypatch.context() as patched:
+        patched.setattr(rebuild, "verify", fails(failure))
+        with open_memory() as memory:
+            assert texts(memory, "granite") == ["user: granite"]
+            assert memory.remember(session="t", messages=[{"role": "user", "content": "marble"}]).searchable
+            assert texts(memory, "marble") == ["user: marble"]
+            status = memory.status()["index"]
+            assert (status["generation"], status["state"]) == (1, "outdated")
+            with pytest.raises(failure):
+                memory.index()
+            patched.undo()
+            monkeypatch.setattr(identity, "expected", lambda: newer)
+            assert memory.index().status == "ok"
+            assert memory.status()["index"]["state"] == "current"
+            assert texts(memory, "marble") == ["user: marble"]
+            assert len(list(directory.glob("index-*.sqlite"))) == 1
+    assert verify(directory) == []
+
+
+def test_inv_078_the_successor_that_another_process_built_is_taken(
+    open_memory: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opened while another memory was building: that one's generation is what the next search and ``index`` use."""
+    with open_memory() as memory:
+        say(memory, "granite")
+    newer = identity.expected() | {"chunker": 999}
+    monkeypatch.setattr(identity, "expected", lambda: newer)
+    with monkeypatch.context() as patched:
+        patched.setattr(rebuild, "rebuild", fails(errors.StoreBusy))
+        late = open_memory()
+    with late, open_memory() as builder:
+        assert builder.status()["index"]["generation"] == 2
+        assert texts(late, "granite") == ["user: granite"]
+        assert late.index().generation == 2
+        assert late.status()["index"]["state"] == "current"
+
+
 @pytest.mark.parametrize("part", ["format", "tokenizer", "chunker"])
 def test_inv_079_an_index_of_a_newer_version_is_never_written_over(
     open_memory: Callable[..., Memory], directory: Path, monkeypatch: pytest.MonkeyPatch, part: str
@@ -328,7 +379,7 @@ def test_inv_091_an_end_in_the_middle_and_a_build_leave_no_byte(
         say(memory, "granite tea", run_id="r1")
         memory.remember(session="other", messages=[{"role": "user", "content": "marble"}])
         with monkeypatch.context() as patched:
-            patched.setattr(forgetting.generations, "erase", fails())
+            patched.setattr(forgotten_generations, "erase", fails())
             with pytest.raises(errors.DiskFull):
                 memory.forget(sessions=["s"])
         if full:
