@@ -34,9 +34,9 @@ from memory_sqlite.storage import change_log
 from memory_sqlite.storage import connection as connections
 
 NOTE_TEXTS = 16
-"""Texts of 60 words in a note: 80 lines of 12 words, about six chunks."""
+"""Texts of 60 words in a note: 80 lines of 12 words, five or six chunks."""
 LINE_WORDS = 12
-CHUNKS_A_NOTE = 6.4
+CHUNKS_A_NOTE = 5.75
 BATCH = 200
 """Notes a transaction, as in ``indexing.notes``."""
 PUBLICATIONS = 20
@@ -130,7 +130,7 @@ def rebuilding(directory: Path, chunks: int) -> list[Figure]:
 def bare_loop(source: Path, target: Path) -> tuple[float, float]:
     """Wall and CPU seconds of splitting and inserting what a generation holds, each row by one statement."""
     reader = connections.open_index_reader(source)
-    documents = reader.execute("SELECT * FROM documents ORDER BY id").fetchall()
+    documents: list[tuple[Any, ...]] = reader.execute("SELECT * FROM documents ORDER BY id").fetchall()
     held: dict[int, list[tuple[Any, ...]]] = {}
     for row in reader.execute("SELECT * FROM chunks ORDER BY document_id, ordinal"):
         held.setdefault(row[1], []).append(row)

@@ -2,8 +2,8 @@
 
     child_faulty_index.py DATA WORKSPACE OPERATION POINTS
 
-Each kind of fault is tried at up to POINTS places, spread evenly over the calls that the operation makes when nothing
-fails. After each fault the memory is closed and opened again, and only then looked at.
+Each kind of fault is tried at up to POINTS places, from the first to the last of the calls that the operation makes
+when nothing fails. After each the memory is closed and opened again, and only then looked at.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def one(scene: Scene, operation: str) -> dict[str, Any]:
     """One fault and what is there after the next open."""
     before, known = scene.number(), scene.filed()
     outcome = attempt(getattr(scene, operation))
-    reached = scene.faults.count >= scene.at
+    reached = 0 < scene.at <= scene.faults.count
     calls = scene.faults.count
     scene.faults.at = 0
     scene.close()
@@ -176,10 +176,12 @@ def main(data: str, workspace: str, operation: str, points: str) -> None:
     for kind in KINDS:
         faults.kind = kind
         scene.at = 0
-        calls = one(scene, operation)["calls"]
-        wanted = min(calls, int(points))
+        unharmed = one(scene, operation)
+        outcomes.append({"kind": kind, "at": 0, **unharmed})
+        wanted = min(unharmed["calls"], int(points))
         for point in range(wanted):
-            scene.at = 1 + point * calls // wanted
+            # the first call, the last one, and those between
+            scene.at = 1 + point * (unharmed["calls"] - 1) // max(1, wanted - 1)
             outcomes.append({"kind": kind, "at": scene.at, **one(scene, operation)})
     scene.close()
     del disk
