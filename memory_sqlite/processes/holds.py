@@ -92,7 +92,7 @@ class Holds:
                 connection.close()
             if isinstance(error, apsw.SQLError):
                 raise errors.IndexUnavailable("the search index has no tables") from error
-            if _is_lost_race(error):
+            if _is_lost_race(error) or (isinstance(error, errors.MemorySqliteError) and not path.exists()):
                 raise Gone from error
             raise
 
@@ -115,10 +115,12 @@ class Holds:
             self.let_go(path)
 
 
-def _is_lost_race(error: BaseException) -> bool:
-    if isinstance(error, FileNotFoundError):
-        return True
-    cause = error if isinstance(error, apsw.Error) else error.__cause__
-    if isinstance(cause, _LOST_RACE):
-        return True
-    return isinstance(cause, apsw.IOError) and getattr(cause, "extendedresult", 0) == apsw.SQLITE_IOERR_FSTAT
+def _is_lost_race(error: BaseException | None) -> bool:
+    """Whether SQLite's own word, however often it was translated since, is one of those."""
+    while error is not None:
+        if isinstance(error, (FileNotFoundError, *_LOST_RACE)):
+            return True
+        if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_FSTAT:
+            return True
+        error = error.__cause__
+    return False
