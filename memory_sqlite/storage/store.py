@@ -214,7 +214,12 @@ def _check_untouched(path: Path) -> None:
     reader = connections.open_store_reader(path)
     try:
         with translated("the store"):
-            migrate.check(reader)
+            try:
+                migrate.check(reader)
+            except apsw.ReadOnlyError:
+                # a writer died in the middle: SQLite mends the file when it is opened for writing, a reader may not;
+                # the same check is made again there, before anything of ours is written
+                return
     finally:
         reader.close()
 
