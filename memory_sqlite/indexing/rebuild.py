@@ -170,7 +170,11 @@ def verify(store: Store, index: apsw.Connection) -> None:
     if problem is None:
         orphan = index.execute(
             "SELECT count(*) FROM documents WHERE kind = 'message' AND CAST(key AS INTEGER) > ?",
-            (store.connection.execute("SELECT coalesce(max(id), 0) FROM messages").get,),
+            (
+                store.connection.execute(
+                    "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'messages'"
+                ).get,
+            ),
         ).get
         problem = "documents of unknown messages" if orphan else None
     if problem is not None:
