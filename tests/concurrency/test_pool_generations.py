@@ -305,7 +305,18 @@ def test_workers_killed_at_any_moment_cost_their_request_and_nothing_else(
         thread.join()
     assert not wrong
     assert outcomes["answered"] >= KILLS // 4
-    assert retrieval.search(path, number, asked) == expected
+    assert _answer_after_kills(retrieval, path, number, asked) == expected
     assert retrieval.pool.describe()["pending"] == 0
     retrieval.close()
     assert not files.is_held(path)
+
+
+def _answer_after_kills(retrieval: Retrieval, path: Path, number: int, asked: SearchRequest) -> object:
+    """The next answer. A worker that was killed while idle may take one more request with it: the parent can learn of
+    its death after writing to it, and such a request is lost as any other. There are two workers to lose."""
+    for _ in range(2):
+        try:
+            return retrieval.search(path, number, asked)
+        except errors.WorkerLost:
+            continue
+    return retrieval.search(path, number, asked)
