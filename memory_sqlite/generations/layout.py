@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import apsw
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised with every change of the tables below."""
 
 FTS_TOKENIZER: Final = "porter unicode61 remove_diacritics 0 categories 'L* N* M* P* S* C*'"
@@ -79,13 +79,34 @@ _TABLES: Final = (
         {", ".join(LEXICAL_COLUMNS)}, content='', contentless_delete=1, tokenize="{FTS_TOKENIZER}")""",
     f"""CREATE VIRTUAL TABLE lexical_context USING fts5(
         {", ".join(CONTEXT_COLUMNS)}, content='', contentless_delete=1, tokenize="{FTS_TOKENIZER}")""",
+    """CREATE TABLE vector_spaces (
+        id INTEGER PRIMARY KEY,
+        identity TEXT NOT NULL UNIQUE,
+        dimensions INTEGER NOT NULL CHECK (dimensions > 0),
+        weight TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('filling', 'complete'))
+    ) STRICT""",
+    """CREATE TABLE vectors (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        space_id INTEGER NOT NULL REFERENCES vector_spaces (id) ON DELETE CASCADE,
+        chunk_id INTEGER NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
+        input_hash BLOB NOT NULL,
+        vector BLOB NOT NULL,
+        UNIQUE (chunk_id, space_id)
+    ) STRICT""",
+    "CREATE INDEX vectors_by_input ON vectors (space_id, input_hash)",
     "CREATE VIRTUAL TABLE lexical_vocabulary USING fts5vocab('lexical', 'row')",
     "CREATE VIRTUAL TABLE lexical_context_vocabulary USING fts5vocab('lexical_context', 'row')",
 )
 """``lexical`` has one row per chunk (same rowid); ``lexical_context`` one per message document (rowid = document id):
 the message and its two neighbours on each side. ``line_starts`` is the token number at which each line of a chunk
 begins, as native unsigned 32-bit numbers. ``statistics`` keeps rows and tokens per kind and for the contexts, because
-a message of 20 tokens and a note chunk of 400 must not share one average length."""
+a message of 20 tokens and a note chunk of 400 must not share one average length.
+
+``vectors`` holds the truth of the vector leg: one row for each chunk and space, ``vector`` the little-endian float32
+numbers of a vector of length 1, ``input_hash`` over the text that was embedded, so that an equal text need not be
+embedded again. They go with their chunk. Numbers of rows are never used twice, so that a reader that holds some of them
+in memory sees what came and what went. A space is what one embedding identity (JSON) has filled; ``weight`` is JSON."""
 
 
 def create(connection: apsw.Connection, identity: Mapping[str, Any]) -> None:

@@ -141,6 +141,7 @@ def _remove(connection: apsw.Connection, kind: str, key: str) -> int | None:
     ).fetchall()
     for chunk_id, _ in chunks:
         connection.execute("DELETE FROM lexical WHERE rowid = ?", (chunk_id,))
+        connection.execute("DELETE FROM vectors WHERE chunk_id = ?", (chunk_id,))
     connection.execute("DELETE FROM chunks WHERE document_id = ?", (document_id,))
     connection.execute("DELETE FROM documents WHERE id = ?", (document_id,))
     _count(connection, kind, -len(chunks), -sum(tokens for _, tokens in chunks))
