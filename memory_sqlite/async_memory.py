@@ -32,6 +32,8 @@ from memory_sqlite.model import (
 
 if TYPE_CHECKING:
     from memory_sqlite.agent.watching import Watch
+    from memory_sqlite.recall.facts import Facts
+    from memory_sqlite.search.explanation import Explanation
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -95,6 +97,10 @@ class AsyncMemory:
         """As ``Memory.remember``. Cancelling does not undo a turn that is being stored; a run id makes a retry safe."""
         return await self._run(self._memory.remember, session=session, messages=messages, **options)
 
+    async def remember_facts(self, facts: Sequence[Mapping[str, Any]], *, session: str, **options: Any) -> Receipt:
+        """As ``Memory.remember_facts``."""
+        return await self._run(self._memory.remember_facts, facts, session=session, **options)
+
     async def import_transcripts(self, paths: Sequence[str | os.PathLike[str]], **options: Any) -> ImportReport:
         """As ``Memory.import_transcripts``."""
         return await self._run(self._memory.import_transcripts, paths, **options)
@@ -128,16 +134,26 @@ class AsyncMemory:
             cancelled.set()
             raise
 
+    async def explain(self, query: str, reference: str | None = None, **options: Any) -> Explanation:
+        """As ``Memory.explain``."""
+        return await self._run(self._memory.explain, query, reference, **options)
+
     async def get(self, reference: str, **options: Any) -> Passage:
         """As ``Memory.get``."""
         return await self._run(self._memory.get, reference, **options)
 
-    async def recall(self, query: str, *, session: str | None = None) -> RecallBlock:
+    async def facts(self, query: str, **options: Any) -> Facts:
+        """As ``Memory.facts``."""
+        return await self._run(self._memory.facts, query, **options)
+
+    async def recall(
+        self, query: str, *, session: str | None = None, scopes: Sequence[str] | None = None
+    ) -> RecallBlock:
         """As ``Memory.recall``; cancelling stops the search behind it."""
         if self._closed:
             raise errors.MemoryClosed("this memory was closed")
         cancelled = threading.Event()
-        ask = functools.partial(self._memory.recall, query, session=session, cancelled=cancelled)
+        ask = functools.partial(self._memory.recall, query, session=session, scopes=scopes, cancelled=cancelled)
         timeout_ms = self._memory.settings.auto_recall_timeout_ms
         try:
             waiting = asyncio.get_running_loop().run_in_executor(self._recalls, ask)

@@ -14,6 +14,14 @@ from memory_sqlite.values import dataclass
 class Clock:
     """The system's clock. Tests pass their own subclass."""
 
+    zone: str = "local"
+    """Where "yesterday" is meant: ``local`` (this machine's zone), ``UTC``, an offset (``+02:00``) or an IANA name."""
+
+    def __init__(self, zone: str | None = None) -> None:
+        """A clock in another zone than this machine's. An unknown one is refused by the first search."""
+        if zone is not None:
+            self.zone = zone
+
     def now_ms(self) -> int:
         """Milliseconds since the epoch, UTC."""
         return time.time_ns() // 1_000_000
@@ -40,6 +48,7 @@ class FixedClock(Clock):
     """A clock for tests: stands still until told to move; randomness stays random."""
 
     ms: int = 1_784_104_200_120
+    zone: str = "UTC"
 
     def now_ms(self) -> int:
         return self.ms

@@ -52,7 +52,8 @@ def default_data_dir() -> Path:
 class Settings:
     """Every setting, checked: an object that exists is valid.
 
-    Names, bounds and defaults are those of section 12 of the layered-memory reference in snake case. Raises
+    Names, bounds and defaults, but for those of embedding, are those of section 12 of the layered-memory reference in
+    snake case. Raises
     ``InvalidConfiguration`` naming the field and its rule, and ``EncryptionUnavailable`` when a usable key is
     configured, because this version cannot encrypt and must never store in clear what was meant to be encrypted.
     """
@@ -78,6 +79,13 @@ class Settings:
     auto_recall_max_results: int = limits.AUTO_RECALL_MAX_RESULTS[2]
     auto_recall_max_chars: int = limits.AUTO_RECALL_MAX_CHARS[2]
     auto_recall_timeout_ms: int = limits.AUTO_RECALL_TIMEOUT_MS[2]
+    embedding_provider: str | None = None
+    embedding_model: str | None = None
+    embedding_dimensions: int | None = limits.EMBEDDING_DIMENSIONS[2]
+    embedding_base_url: str | None = None
+    embedding_api_key_env: str | None = None
+    embedding_query_timeout_ms: int = limits.EMBEDDING_QUERY_TIMEOUT_MS[2]
+    embedding_batch_timeout_ms: int = limits.EMBEDDING_BATCH_TIMEOUT_MS[2]
 
     def __post_init__(self) -> None:
         if cast(object, self.redact_secrets) is None:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from memory_sqlite import errors, limits
 from memory_sqlite.values import dataclass
 
-Kind = Literal["boolean", "integer", "text", "choice", "variable", "path", "paths"]
+Kind = Literal["boolean", "integer", "text", "choice", "variable", "path", "paths", "url"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,49 @@ FIELDS: Final[tuple[Field, ...]] = (
     _integer("auto_recall_max_results", limits.AUTO_RECALL_MAX_RESULTS, "Most hits in a recall block."),
     _integer("auto_recall_max_chars", limits.AUTO_RECALL_MAX_CHARS, "Most UTF-16 units of a recall block."),
     _integer("auto_recall_timeout_ms", limits.AUTO_RECALL_TIMEOUT_MS, "Milliseconds after which recall gives up."),
+    Field(
+        "embedding_provider",
+        "text",
+        "What turns text into vectors: 'static', 'local', 'openai' or a plugin's id; none: words alone.",
+        nullable=True,
+    ),
+    Field(
+        "embedding_model", "text", "Model of the embedding provider; none: the provider's own choice.", nullable=True
+    ),
+    _integer(
+        "embedding_dimensions",
+        limits.EMBEDDING_DIMENSIONS,
+        "Dimensions to ask an 'openai' provider for; none: as many as the model has.",
+        nullable=True,
+    ),
+    Field(
+        "embedding_base_url",
+        "url",
+        "Where an 'openai' provider is, e.g. 'http://localhost:11434/v1'; none: OpenAI itself.",
+        nullable=True,
+    ),
+    Field(
+        "embedding_api_key_env",
+        "variable",
+        "Name of the environment variable that holds the embedding provider's key.",
+        nullable=True,
+    ),
+    _integer(
+        "embedding_query_timeout_ms",
+        limits.EMBEDDING_QUERY_TIMEOUT_MS,
+        "Milliseconds a search waits for the vector of its question.",
+    ),
+    _integer(
+        "embedding_batch_timeout_ms",
+        limits.EMBEDDING_BATCH_TIMEOUT_MS,
+        "Milliseconds that loading a model or embedding one batch may take.",
+    ),
 )
 BY_NAME: Final[Mapping[str, Field]] = {field.name: field for field in FIELDS}
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_URL: Final = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?\Z", re.IGNORECASE)
+"""No user, password, query or fragment: what is secret does not belong into a setting that is shown."""
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,20}\Z")
 _WORDS: Final[Mapping[str, bool]] = {
     "true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False,
@@ -112,6 +151,7 @@ def expected(field: Field) -> str:
             "boolean": "a boolean",
             "choice": " or ".join(field.choices),
             "variable": "a valid environment variable name",
+            "url": "an http:// or https:// address without a password",
             "paths": "a list of paths or of tables {path, glob}",
         }.get(field.kind, "a non-empty string")
     return f"{text}, or none" if field.nullable else text
@@ -171,6 +211,8 @@ def check(field: Field, value: object, origin: Origin, base: Path | None = None)
     if field.kind == "choice" and value not in field.choices:
         raise wrong
     if field.kind == "variable" and not _VARIABLE.match(value):
+        raise wrong
+    if field.kind == "url" and not _URL.match(value):
         raise wrong
     if not _is_unicode(value):
         raise refuse(field.name, "valid Unicode", origin)

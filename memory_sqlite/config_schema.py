@@ -40,6 +40,8 @@ def _annotation(entry: Field) -> Any:
         annotation = list[Annotated[str, PydanticField(pattern=r"\S")] | ExtraPathModel]
     elif entry.kind == "variable":
         annotation = Annotated[str, PydanticField(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+    elif entry.kind == "url":
+        annotation = Annotated[str, PydanticField(pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@]+(/[^\s?#@]*)?$")]
     else:
         annotation = Annotated[str, PydanticField(pattern=r"\S")]
     # TOML has no null: the word takes its place

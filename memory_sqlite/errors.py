@@ -189,6 +189,14 @@ class UnknownFormat(MemorySqliteError):
     default_hint = "Pass --format with one of the formats that `memory-sqlite import transcripts --help` lists."
 
 
+class LabelsInvalid(MemorySqliteError, ValueError):
+    """A file of labelled queries cannot be used; the message names the first line that is wrong."""
+
+    code = "labels_invalid"
+    exit_code = 65
+    default_hint = 'One JSON object a line, e.g. {"query": "router VLAN", "expected": ["memory/net.md"]}.'
+
+
 class WorkspaceUnavailable(MemorySqliteError):
     """The workspace does not exist or is not a directory."""
 
@@ -211,6 +219,15 @@ class ExtraMissing(MemorySqliteError):
     code = "extra_missing"
     exit_code = 69
     default_hint = "Install the extra that the message names, e.g. `pip install 'memory-sqlite[watch]'`."
+
+
+class EmbeddingFailed(MemorySqliteError):
+    """The embedding provider is down, slow, or answers with what are no vectors; keyword search works without it."""
+
+    code = "embedding_failed"
+    exit_code = 75
+    retryable = True
+    default_hint = "Check that the provider of `memory-sqlite config` can be reached, then run `memory-sqlite index`."
 
 
 class Cancelled(MemorySqliteError):

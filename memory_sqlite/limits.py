@@ -23,6 +23,10 @@ AUTO_RECALL_MAX_RESULTS: Final = (1, 10, 5)
 AUTO_RECALL_MAX_CHARS: Final = (256, 16_000, 4_000)
 AUTO_RECALL_TIMEOUT_MS: Final = (50, 5_000, 1_000)
 CONTEXT_MAX_TOKENS: Final = (0, 2**53 - 1, None)
+EMBEDDING_DIMENSIONS: Final = (1, 8_192, None)
+"""The largest models answer with 4,096 numbers."""
+EMBEDDING_QUERY_TIMEOUT_MS: Final = (50, 60_000, 1_500)
+EMBEDDING_BATCH_TIMEOUT_MS: Final = (1_000, 600_000, 60_000)
 ENCRYPTION_KEY_MIN_BYTES: Final = 32
 
 # --- asking
@@ -39,6 +43,11 @@ EXCERPT_MAX_CHARS: Final = 700
 GET_MAX_CHARS: Final = 12_000
 """UTF-16 units of one get; a single longer line is cut and can be read on with ``next_from``."""
 
+EXPLAINED_CANDIDATES_MAX: Final = 100
+"""Candidates that an explanation lists, the best first; about the others one can ask by name."""
+EXPLAINED_COUNT_MAX: Final = 1_000_000
+"""Documents with a word are counted up to here: the index is walked for it."""
+
 # --- remembering
 SESSION_KEY_MAX_BYTES: Final = 1_024
 RUN_ID_MAX_BYTES: Final = 512
@@ -47,6 +56,12 @@ MESSAGES_PER_CALL_MAX: Final = 10_000
 EPISODE_MAX_UNITS: Final = 2_000
 """UTF-16 units of an L1 episode, as in the layered-memory product."""
 FACTS_PER_MESSAGE_MAX: Final = 8
+FACTS_PER_CALL_MAX: Final = 1_000
+FACT_CONTENT_MAX_UNITS: Final = 2_000
+"""UTF-16 units of a stated fact, as of an episode."""
+FACT_NAME_MAX_UNITS: Final = 200
+FACT_ALIASES_MAX: Final = 32
+FACT_SCOPES_MAX: Final = 16
 SAME_TURN_WINDOW_MS: Final = 15 * 60 * 1000
 """Two copies of one turn that reach us by different ways may carry clocks this far apart (host clock against file)."""
 
@@ -108,13 +123,36 @@ DIRECT_WRITE_MAX_BYTES: Final = 32 * KIB
 """Half of what an empty pipe takes on Linux: a smaller frame to an idle worker is written without waiting."""
 ABORT_POLL_S: Final = 0.01
 """How often a caller that waits looks at an abort event that is not the pool's own."""
+PREPARATION_AFTER_BYTES: Final = 2 * MIB
+"""Text that a pass prepares in its own process before workers prepare the rest: 2 MiB of notes take 0.4 s, a worker
+0.2 s to start and 0.1 s of CPU (measured)."""
+PREPARATION_REQUEST_BYTES: Final = 24 * KIB
+"""Text of one request to a preparation worker, some four notes. Measured for 11 MiB of notes and two workers: 2.8 s
+with 16 KiB, 2.5 with 24, 2.7 with 32, 3.4 with 96, 3.7 with 160; the CPU is the same. A frame of 32 KiB is written
+without a thread of its own (``DIRECT_WRITE_MAX_BYTES``), and the answer is two and a half times as large."""
 HYDRATE_CHUNKS_MAX: Final = 1_000
 PRESENCE_KEYS_MAX: Final = 10_000
+
+# --- vectors
+VECTOR_PYTHON_ROWS: Final = 10_000
+"""Up to so many vectors are compared in Python rather than NumPy imported for it (13 us a row against 0.13 s)."""
+VECTOR_RESIDENT_ROWS: Final = 5_000
+"""Up to so many vectors a worker asks sqlite-vec (5 ms) rather than load NumPy (0.1 s, 25 MiB) and keep them."""
+VECTOR_FLOAT_ROWS: Final = 50_000
+"""Up to so many vectors a worker keeps as they are; of more it keeps eighths (int8 and bits)."""
+VECTOR_SPARE_ROWS: Final = 2_048
+"""The least room for more of them, and the least number of lost ones, before a worker loads them anew."""
+VECTOR_LOAD_ROWS: Final = 32_768
+"""Vectors that one search takes into a worker's memory before it goes another way (384 dimensions: 0.25 s of CPU)."""
+VECTOR_RESIDENT_MAX_BYTES: Final = 256 * MIB
+"""What a worker keeps of vectors, of all agents together: 600,000 x 384 as int8 and bits, 4,000,000 as bits alone."""
 
 # --- what is read from outside, beyond which it is refused, cut or left out
 CONFIG_FILE_MAX_BYTES: Final = 1 * MIB
 """A configuration is a page; anything larger is the wrong file, and is refused before it is parsed."""
 STDIN_MAX_BYTES: Final = 64 * MIB
+EVAL_FILE_MAX_BYTES: Final = 64 * MIB
+"""A file of labelled queries; 1,000 of them are some 200 KiB."""
 ROLE_MAX_CHARS: Final = 64
 FOLDER_DEPTH_MAX: Final = 64
 """Folders below a note place; deeper ones are reported and not read."""
@@ -134,5 +172,40 @@ REPORTED_PROBLEMS_MAX: Final = 200
 """Problems an import lists; its counts are not bounded."""
 RECALLS_AT_ONCE_MAX: Final = 32
 """Recalls running in one process. One that hangs where nothing can interrupt it keeps its thread and its file."""
+FACTS_LOOKED_AT_MAX: Final = 5_000
+"""Facts whose names one question is compared with, the newest first; the answer says when there are more."""
+FACTS_DEFAULT: Final = 20
+FACTS_MAX: Final = 200
+"""Facts of one answer: those asked for when nothing is said, and the most that may be."""
 RECALL_QUERY_UNITS: Final = 2_000
 """UTF-16 units of the person's words that recall searches for, as in the layered-memory product."""
+
+# --- embedding
+EMBEDDING_BACK_OFF_S: Final = 2.0
+"""After a failure an embedding provider is left alone for so long, twice as long after each further one,"""
+EMBEDDING_BACK_OFF_MAX_S: Final = 120.0
+"""and never longer than this: searches are answered from words at once meanwhile."""
+EMBEDDING_ATTEMPTS_MAX: Final = 5
+"""Requests for one batch to a server that is busy or fails, as long as the time for the batch lasts,"""
+EMBEDDING_RETRY_S: Final = 0.5
+"""with so long a pause before the second, twice as long before each further one, unless the server names a time."""
+EMBEDDING_ANSWER_MAX_BYTES: Final = 64 * MIB
+"""64 vectors of 8,192 numbers, 20 characters each, take 10 MiB."""
+EMBEDDING_REFUSED_CHARS: Final = 1_000
+"""A text that is refused alone is tried once more cut to this: some servers refuse what their model cannot hold."""
+EMBEDDING_REFUSED_MAX: Final = 8
+"""When a batch of so many texts is refused one by one, it is the provider and not the texts."""
+EMBEDDING_QUERIES_KEPT: Final = 128
+"""Vectors of recent questions: paging, and recall before a search, ask the same again."""
+EMBEDDING_REQUEST_CHARS: Final = 2_000
+"""Text of one request to a model's own process, some 500 tokens: a question waits for one such request at most."""
+EMBEDDING_WORKER_GRACE_S: Final = 10.0
+"""A product of matrices cannot be interrupted, and killing the worker costs loading the model again: so much longer."""
+EMBEDDING_UNASKED_TEXTS: Final = 200
+EMBEDDING_UNASKED_CHARS: Final = 200_000
+"""What is sent to a provider that charges without somebody having said so: what comes in day by day, some 50,000 tokens
+or less than a cent at the prices of 2025 (0.02 to 0.13 dollars a million). A whole memory never is."""
+EMBEDDING_CLOSE_S: Final = 2.0
+"""A closing memory waits so long for a batch that is being embedded; what comes later is thrown away."""
+EMBEDDING_LOOK_S: Final = 60.0
+"""How often a serving memory looks for texts without a vector that other processes brought; its own wake it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +21,7 @@ from memory_sqlite.agent.answer import answer
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+from memory_sqlite.fact_methods import FactMethods
 from memory_sqlite.model import (
     SOURCES,
     ChatType,
@@ -41,13 +43,14 @@ from memory_sqlite.transcripts.bounds import Oversize
 
 if TYPE_CHECKING:
     from memory_sqlite.agent.watching import Watch
+    from memory_sqlite.search.explanation import Explanation
 
 Progress = Callable[[str, int, int | None], None]
-Sort = Literal["score", "newest", "oldest"]
+Sort = Literal["score", "diverse", "newest", "oldest"]
 PathLike = str | os.PathLike[str]
 
 
-class Memory:
+class Memory(FactMethods):
     """One agent's memory. Make it with ``Memory.open``; use it as a context manager or call ``close``."""
 
     def __init__(self, opened: Opened | None, settings: Settings, clock: Clock) -> None:
@@ -96,6 +99,7 @@ class Memory:
             from memory_sqlite.agent.upkeep import Upkeep
 
             opened.upkeep = Upkeep(opened, clock, memory._lock)
+            opened.fill_beside()
         return memory
 
     @property
@@ -179,19 +183,25 @@ class Memory:
                 opened, Path(path), agent or self.agent, self._settings, self._clock, progress
             )
 
-    def index(self, *, full: bool = False, progress: Progress | None = None) -> IndexReport:
+    def index(self, *, full: bool = False, spend: bool = False, progress: Progress | None = None) -> IndexReport:
         """Bring the search index up to the store and the workspace; ``full`` builds a new generation.
 
+        Then, where an embedding provider is set, everything gets a vector; others write and search meanwhile.
+        To a provider that charges no more than a little is sent without ``spend``: ``vectors`` says what is left.
         Raises ``WorkspaceUnavailable`` when the workspace that was given is not there, and the store's errors.
         """
         if (opened := self._enter()) is None:
             return IndexReport("disabled", None)
         with self._lock:
-            return freshness.index(opened, self._settings, self._clock, full=full, progress=progress)
+            report = freshness.index(opened, self._settings, self._clock, full=full, progress=progress)
+        if opened.embedding is None:
+            return report
+        return replace(report, vectors=opened.embedding.fill(spend=spend, progress=progress))
 
-    def reset(self, *, progress: Progress | None = None) -> ResetReport:
+    def reset(self, *, keep_vectors: bool | None = None, progress: Progress | None = None) -> ResetReport:
         """Drop every derived file and build the search index anew; what was said and the notes are not touched.
 
+        Vectors go over into the new one with ``keep_vectors``, and by default where some of them were paid for.
         A generation that somebody else has open answers them until they close it (``held``); other searches have none
         until the new one is there (``IndexUnavailable``). ``index(full=True)`` builds without such a gap.
         Raises ``WorkspaceUnavailable``, ``StoreBusy`` and ``StoreReadOnly`` before anything is dropped.
@@ -201,7 +211,11 @@ class Memory:
         if (opened := self._enter()) is None:
             return ResetReport("disabled")
         with self._lock:
-            return resetting.reset(opened, self._settings, self._clock, progress)
+            report = resetting.reset(opened, self._settings, self._clock, progress, keep_vectors)
+        if opened.embedding is None or report.index is None:
+            return report
+        vectors = opened.embedding.fill(spend=False, progress=progress)
+        return replace(report, index=replace(report.index, vectors=vectors))
 
     def watch(
         self,
@@ -219,7 +233,9 @@ class Memory:
 
         if (opened := self._enter()) is None:
             raise errors.InvalidConfiguration("memory is disabled (enabled = false); there is nothing to watch")
-        return watching.Watch(opened, self._lock, self._clock, on_batch, on_warning)
+        watch = watching.Watch(opened, self._lock, self._clock, on_batch, on_warning)
+        opened.fill_beside()
+        return watch
 
     def forget(
         self,
@@ -289,6 +305,37 @@ class Memory:
         fresh = freshness.freshen(opened, self._clock, self._lock)
         return answer(opened, asked, viewer, fresh, self._settings, self._clock, guard=guard)
 
+    def explain(
+        self,
+        query: str,
+        reference: str | None = None,
+        *,
+        session: str | None = None,
+        reveal: bool = False,
+        max_results: int | None = None,
+        min_score: float = 0.0,
+        sources: Sequence[Source] = SOURCES,
+        layers: Sequence[Layer] | None = None,
+        projects: Sequence[str] | None = None,
+        since: str | float | None = None,
+        until: str | float | None = None,
+        sort: Sort = "score",
+    ) -> Explanation:
+        """How ``search`` reads this query and scores what it finds; why what ``reference`` names was found or not.
+
+        For a session it tells of nothing that the session may not see; ``reveal`` is for the operator who asks about a
+        session's search. Raises ``InvalidArgument``, ``PathNotAllowed``, ``IndexUnavailable``.
+        """
+        from memory_sqlite.agent import explaining
+
+        if (opened := self._enter()) is None:
+            return explaining.disabled(query, self._clock)
+        most = limits.OPERATOR_MAX_RESULTS if session is None else self._settings.max_search_results
+        asked = arguments.check(
+            query, max_results, min_score, sources, layers, projects, since, until, sort, True, most
+        )
+        return explaining.explained(opened, asked, reference, session, reveal, self._clock, self._lock)
+
     def get(
         self,
         reference: str,
@@ -314,18 +361,23 @@ class Memory:
             return reading.read(store, viewer, place, *asked)
 
     def recall(
-        self, query: str, *, session: str | None = None, cancelled: threading.Event | None = None
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        scopes: Sequence[str] | None = None,
+        cancelled: threading.Event | None = None,
     ) -> RecallBlock:
         """The framed block a host puts before a prompt: what is relevant to ``query`` for this session, or nothing.
 
-        Never raises for a slow or broken search: ``reason`` says why the block is empty, within
-        ``auto_recall_timeout_ms``.
+        Pinned and named facts come first (see ``facts``). Never raises for a slow or broken search: ``reason`` says
+        why the block is empty, within ``auto_recall_timeout_ms``.
         """
         from memory_sqlite.recall import block
 
         if (opened := self._enter()) is None or not self._settings.auto_recall:
             return RecallBlock("", reason="disabled")
-        return block.recall(opened, query, session, self._settings, self._clock, cancelled, self._lock)
+        return block.recall(opened, query, session, scopes, self._settings, self._clock, cancelled, self._lock)
 
     def sessions(self, *, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
         """The agent's sessions, the most recently active first, with what each is and how much was said."""

@@ -220,6 +220,8 @@ class Page:
     withheld: int = 0
     """How many candidates matched but may not be seen by this session (a lower bound, at most a few hundred)."""
     disabled: bool = False
+    routes: tuple[str, ...] = ()
+    """By which ways candidates were looked for: ``lexical``, then the vector route where there was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +275,28 @@ class SourceProblem:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorReport:
+    """What filing vectors did and what is left. ``complete``: every text has a vector, but for those the provider
+    refused; ``partial``: more came meanwhile, or the memory was closed; ``unpaid``: the provider charges and nobody
+    said that so much may be sent; ``failed``: see ``reason``."""
+
+    state: Literal["complete", "partial", "unpaid", "failed"]
+    provider: str
+    model: str | None = None
+    dimensions: int | None = None
+    embedded: int = 0
+    """Passages that got a vector which was asked of the provider."""
+    reused: int = 0
+    """Passages that got the vector of an equal text."""
+    refused: int = 0
+    missing: int = 0
+    """Passages without a vector, the refused ones among them."""
+    characters: int = 0
+    """About how many characters would be sent for them; equal texts are counted each time."""
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IndexReport:
     """What one ``index`` run did."""
 
@@ -286,6 +310,8 @@ class IndexReport:
     applied_changes: int = 0
     seconds: float = 0.0
     problems: tuple[SourceProblem, ...] = ()
+    vectors: VectorReport | None = None
+    """``None`` where no embedding provider is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +323,8 @@ class ResetReport:
     dropped: tuple[int, ...] = ()
     held: tuple[int, ...] = ()
     index: IndexReport | None = None
+    vectors_kept: int = 0
+    """Vectors that went over into the new index, because some were paid for or because that was asked."""
 
 
 @dataclass(frozen=True, slots=True)

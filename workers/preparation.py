@@ -5,30 +5,37 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from typing import NoReturn, TypeVar
 
 from memory_sqlite import errors
 from memory_sqlite.processes import prepare, prepared
 from memory_sqlite.processes.serving import Answer, Call, serve
 
+T = TypeVar("T")
 
-def _note(call: Call) -> Answer:
-    place = prepared.place_of(call.request.body)
-    return prepared.note_json(prepare.prepare_note(place, call.request.blob)), b""
+
+def _notes(call: Call) -> Answer:
+    notes, redact = prepared.notes_of(call.request.body, call.request.blob)
+    made = [prepare.prepare_note(place, data, redact=redact) for place, data in _unless(call.cancelled, notes)]
+    return prepared.prepared_json(made)
 
 
 def _words(call: Call) -> Answer:
-    words = []
-    for document in prepared.asked_of(call.request.body):
-        if call.cancelled():
+    documents = prepared.asked_of(call.request.body, call.request.blob)
+    return prepared.words_json([prepare.words(document) for document in _unless(call.cancelled, documents)])
+
+
+def _unless(cancelled: Callable[[], bool], work: Iterable[T]) -> Iterator[T]:
+    for one in work:
+        if cancelled():
             raise errors.Cancelled("the request was cancelled")
-        words.append(prepare.words(document))
-    return prepared.words_json(tuple(words)), b""
+        yield one
 
 
 def main() -> NoReturn:
     """Serve until the parent is gone."""
-    serve("preparation", {"note": _note, "words": _words})
+    serve("preparation", {"notes": _notes, "words": _words})
 
 
 if __name__ == "__main__":

@@ -17,12 +17,13 @@ from memory_sqlite.processes.holds import Holds
 from memory_sqlite.processes.questions import QUESTIONS, Question
 from memory_sqlite.processes.serving import Answer, Call, Handler, serve
 from memory_sqlite.search import run
+from memory_sqlite.search.vectors.residents import Residents, one_thread
 from memory_sqlite.storage.failures import translated_index
 
 _ASKED = {"path": checks.text, "number": checks.whole, "ask": checks.mapping}
 
 
-def _kinds(holds: Holds) -> dict[str, Handler]:
+def _kinds(holds: Holds, residents: Residents) -> dict[str, Handler]:
     def reading(call: Call, ask: Callable[[apsw.Connection], Answer], path: str, number: int) -> Answer:
         connection = holds.connection(path, number)
         try:
@@ -44,12 +45,15 @@ def _kinds(holds: Holds) -> dict[str, Handler]:
                 request.text,
                 request.filters,
                 now_ms=request.now_ms,
+                zone=request.zone,
                 max_results=request.max_results,
                 min_score=request.min_score,
                 max_bytes=request.max_bytes,
                 sort=request.sort,
                 explain=request.explain,
                 cancelled=call.cancelled,
+                vector=request.vector,
+                residents=lambda space: residents.get(connection, space, call.cancelled),
             )
             return hits.answer_json(found), b""
 
@@ -76,8 +80,9 @@ def _kinds(holds: Holds) -> dict[str, Handler]:
 
 def main() -> NoReturn:
     """Serve until the parent is gone."""
+    one_thread()
     holds = Holds()
-    serve("retrieval", _kinds(holds), on_idle=holds.let_go_idle)
+    serve("retrieval", _kinds(holds, Residents()), on_idle=holds.let_go_idle)
 
 
 if __name__ == "__main__":

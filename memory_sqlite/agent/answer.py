@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Final, cast
 
-from memory_sqlite.agent import remembered, retrieving
+from memory_sqlite.agent import meaning, remembered, retrieving
 from memory_sqlite.agent.arguments import Asked
 from memory_sqlite.agent.deadline import Deadline
 from memory_sqlite.agent.freshness import Freshness
@@ -41,23 +41,19 @@ def answer(
 
         with opened.store.readers.borrow() as store, guard.interruptible(store) if guard else nullcontext():
             return layered_answer(opened, store, asked, audience, settings, guard.is_over if guard else None)
-    filters = Filters(
-        viewer=Viewer(audience.operator, audience.session_id, audience.owner_private),
-        sources=cast("tuple[Source, ...]", asked.sources),
-        layers=cast("tuple[Layer, ...] | None", asked.layers),
-        projects=asked.projects,
-        since=asked.since,
-        until=asked.until,
-    )
+    filters = filters_of(asked, audience)
+    vector, why_not = meaning.vector_of(opened, asked.query, guard)
     wanted = retrieving.Wanted(
         asked.query,
         filters,
         clock.now_ms(),
+        clock.zone,
         asked.max_results,
         settings.max_search_bytes,
         asked.min_score,
         cast("Sort", asked.sort),
         asked.explain,
+        vector,
     )
     for _ in range(_TRIES):
         mark = remembered.mark(opened)
@@ -66,13 +62,28 @@ def answer(
             break
     hits = remembered.still_there(opened, hits)
     warnings = [*fresh.warnings, *info.warnings]
+    if why_not is not None:
+        warnings.append(why_not)
     if info.withheld and not hits:
         warnings.append("something matched that this session may not see")
     return Page(
         asked.query,
         tuple(hits),
-        coverage=info.coverage,
+        coverage=info.coverage if why_not is None else "partial",
         stale=fresh.stale,
         warnings=tuple(warnings),
         withheld=info.withheld,
+        routes=info.routes,
+    )
+
+
+def filters_of(asked: Asked, audience: Audience) -> Filters:
+    """The audience and the caller's restrictions as the search knows them."""
+    return Filters(
+        viewer=Viewer(audience.operator, audience.session_id, audience.owner_private),
+        sources=cast("tuple[Source, ...]", asked.sources),
+        layers=cast("tuple[Layer, ...] | None", asked.layers),
+        projects=asked.projects,
+        since=asked.since,
+        until=asked.until,
     )

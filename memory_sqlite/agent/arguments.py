@@ -16,7 +16,7 @@ from memory_sqlite.model import LAYERS, SOURCES
 from memory_sqlite.values import dataclass
 
 _SQL_MAX: Final = 2**63 - 1
-SORTS = ("score", "newest", "oldest")
+SORTS = ("score", "diverse", "newest", "oldest")
 
 
 @dataclass(frozen=True, slots=True)

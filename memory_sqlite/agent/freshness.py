@@ -58,6 +58,7 @@ def _refresh(opened: Opened, clock: Clock, budget_s: float) -> Freshness:
         with translated_index():
             if apply.applied(opened.keeper.writer()) != change_log.newest(opened.store.connection):
                 opened.keeper.apply()
+                opened.brought()
             return _freshen_notes(opened, clock, budget_s)
     except errors.IndexUnavailable:
         return Freshness(True, ("the search index is missing or damaged; run `memory-sqlite index --full`",))
@@ -106,6 +107,8 @@ def _look(opened: Opened, clock: Clock, budget_s: float) -> NotesReport:
             forgotten=opened.is_forgotten_note,
             redact=opened.settings.redact_secrets,
         )
+    if report.chunks:
+        opened.brought()
     opened.looked_at = clock.monotonic() if report.finished and not report.changing else None
     opened.problems = _unseen(work, report)
     return report
@@ -188,7 +191,7 @@ def _fill(
     if opened.workspace is None:
         return
     if not opened.workspace.is_dir():
-        report.problems.append(SourceProblem(str(opened.workspace), "the workspace is not there"))
+        report.problems = [SourceProblem(str(opened.workspace), "the workspace is not there")]
         return
     work = notes.plan(connection, opened.workspace, opened.settings.extra_paths, every=every)
     done = notes.carry_out(
@@ -198,4 +201,4 @@ def _fill(
         forgotten=opened.is_forgotten_note,
         redact=opened.settings.redact_secrets,
     )
-    report.__dict__.update(done.__dict__)
+    report.include(done)

@@ -59,7 +59,8 @@ def layered_answer(
         min_score=asked.min_score,
         max_bytes=settings.max_search_bytes,
         max_days=settings.retention_days,
-        sort=cast(Literal["score", "newest", "oldest"], asked.sort),
+        # that product knows no likeness between results
+        sort="score" if asked.sort == "diverse" else cast(Literal["score", "newest", "oldest"], asked.sort),
         keep=lambda line: _wanted(asked, line),
         cancelled=cancelled,
     )

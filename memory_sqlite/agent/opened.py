@@ -22,6 +22,7 @@ from memory_sqlite.storage.store import Store
 from memory_sqlite.values import dataclass, field
 
 if TYPE_CHECKING:
+    from memory_sqlite.agent.embedding import Embedding, Filer
     from memory_sqlite.agent.upkeep import Upkeep
     from memory_sqlite.processes.retrieval import Retrieval
 
@@ -51,6 +52,10 @@ class Opened:
     """The number of a generation that another version built and that answers until its successor is there."""
     watches: list[Closing] = field(default_factory=list)
     """Watches of the notes, while they run."""
+    embedding: Embedding | None = None
+    """Where an embedding provider is set."""
+    filer: Filer | None = None
+    """What gives texts their vectors beside what this memory serves."""
 
     def fill_notes(self, index: apsw.Connection, progress: Progress | None = None) -> None:
         """Put the workspace's notes into a new generation; without a reachable workspace there are none."""
@@ -75,11 +80,27 @@ class Opened:
             return False
         return bool(self.store.connection.execute("SELECT EXISTS (SELECT 1 FROM forgettings)").get)
 
+    def fill_beside(self) -> None:
+        """Give texts their vectors as they come, in a thread, until this is closed; nothing without a provider."""
+        if self.embedding is not None and self.filer is None and not self.store.read_only:
+            from memory_sqlite.agent.embedding import Filer
+
+            self.filer = Filer(self.embedding)
+
+    def brought(self) -> None:
+        """The index has something new, which may need vectors; returns at once."""
+        if self.filer is not None:
+            self.filer.wake()
+
     def close(self) -> None:
         """Close generation and store; a read that is under way ends on its own connections."""
         self.closed = True
         for watch in list(self.watches):
             watch.close()
+        if self.filer is not None:
+            self.filer.close()
+        if self.embedding is not None:
+            self.embedding.close()
         if self.upkeep is not None:
             self.upkeep.close()
         if self.follower is not None:
@@ -136,6 +157,10 @@ def open_agent(
     keeper = IndexKeeper(store, clock)
     try:
         opened = Opened(store, keeper, _workspace(store, settings), settings)
+        if settings.embedding_provider is not None:
+            from memory_sqlite.agent.embedding import Embedding  # most have none, and pay nothing for it
+
+            opened.embedding = Embedding(settings, store, keeper)
         if not read_only:
             # a first generation is made without notes: the first search or `index` takes them in and can say how many
             first = keeper.number() is None

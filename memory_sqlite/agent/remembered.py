@@ -26,16 +26,22 @@ def mark(opened: Opened) -> Mark:
 
 def still_there(opened: Opened, hits: Iterable[Hit]) -> list[Hit]:
     """The hits whose message or record the store still holds. Notes are not in it: they are their files' own."""
+    found = list(hits)
+    known = still_named(opened, [hit.reference for hit in found])
+    return [hit for hit in found if hit.reference in known]
+
+
+def still_named(opened: Opened, references: Iterable[str]) -> set[str]:
+    """Those of the references whose message or record the store still holds, and all that name neither."""
     with opened.store.readers.borrow() as store:
-        kept = []
-        for hit in hits:
-            kind, _, name = hit.reference.partition(":")
+        kept = set()
+        for reference in references:
+            kind, _, name = reference.partition(":")
+            known: object = 1
             if kind == "message":
                 known = store.execute("SELECT 1 FROM messages WHERE id = ?", (int(name),)).get
             elif kind == "record":
                 known = store.execute("SELECT 1 FROM records WHERE record_id = ?", (name,)).get
-            else:
-                known = 1
             if known is not None:
-                kept.append(hit)
+                kept.add(reference)
         return kept

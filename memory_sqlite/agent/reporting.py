@@ -9,6 +9,7 @@ from typing import Any, Final
 import apsw
 
 from memory_sqlite import errors, library, paths
+from memory_sqlite.agent import vector_status
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import iso
 from memory_sqlite.config import Settings
@@ -108,7 +109,18 @@ def _status(opened: Opened, settings: Settings, store: apsw.Connection) -> dict[
         except errors.IndexUnavailable as error:
             # the store answers; that its index does not is something to tell, not to fail with
             report["index"] |= {"state": "unavailable", "problems": [{"path": "index", "reason": error.message}]}
+    report["vectors"] = _vectors(opened, settings, report["index"]["state"] not in ("missing", "unavailable"))
     return report
+
+
+def _vectors(opened: Opened, settings: Settings, readable: bool) -> dict[str, Any]:
+    if readable:
+        try:
+            with opened.keeper.reader() as index:
+                return vector_status.vectors(opened, settings, index)
+        except errors.IndexUnavailable:
+            pass
+    return vector_status.vectors(opened, settings, None)
 
 
 def _index(opened: Opened, current: registry.Generation, store: apsw.Connection) -> dict[str, Any]:

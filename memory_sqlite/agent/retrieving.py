@@ -20,6 +20,7 @@ from memory_sqlite.agent.opened import Opened
 from memory_sqlite.model import Hit
 from memory_sqlite.search import run
 from memory_sqlite.search.filters import Filters
+from memory_sqlite.search.vectors.query_vector import QueryVector
 from memory_sqlite.values import dataclass
 
 _TRIES: Final = 8
@@ -35,11 +36,13 @@ class Wanted:
     text: str
     filters: Filters
     now_ms: int
+    zone: str
     max_results: int
     max_bytes: int
     min_score: float
     sort: Any
     explain: bool
+    vector: QueryVector | None = None
 
 
 def search(opened: Opened, wanted: Wanted, guard: Deadline | None) -> tuple[list[Hit], run.SearchInfo]:
@@ -55,12 +58,14 @@ def search(opened: Opened, wanted: Wanted, guard: Deadline | None) -> tuple[list
             wanted.text,
             wanted.filters,
             now_ms=wanted.now_ms,
+            zone=wanted.zone,
             max_results=wanted.max_results,
             min_score=wanted.min_score,
             max_bytes=wanted.max_bytes,
             sort=wanted.sort,
             explain=wanted.explain,
             cancelled=cancelled,
+            vector=wanted.vector,
         )
 
 
@@ -82,6 +87,8 @@ def _by_worker(opened: Opened, wanted: Wanted, guard: Deadline | None) -> tuple[
         wanted.min_score,
         wanted.sort,
         wanted.explain,
+        wanted.vector,
+        wanted.zone,
     )
     number = opened.keeper.number()
     for _ in range(_TRIES):

@@ -125,6 +125,7 @@ def apply_quietly(opened: Opened) -> str | None:
     """Bring the index up to the store; a failure is a warning, for what was stored is safe and will be applied."""
     try:
         opened.keeper.apply()
+        opened.brought()
     except errors.MemorySqliteError as error:
         return f"stored, but not searchable yet ({error.code})"
     return None

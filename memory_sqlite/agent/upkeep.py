@@ -59,6 +59,7 @@ class Upkeep:
             if mine:
                 self._opened.outdated = None
                 self._opened.keeper.leave(outdated)
+        self._opened.brought()
 
     def _progress(self, stage: str, done: int, total: int | None) -> None:
         if self._ended.is_set():

@@ -26,11 +26,13 @@ COMMANDS: Final = {
     "watch": ("watch", "Follow the notes and keep the search index up to date."),
     "search": ("search", "Find notes, facts and messages."),
     "get": ("get", "Read a note, a record or a stretch of a transcript."),
+    "explain": ("explain", "Say how a search read its query, and why something was found or not."),
     "recall": ("recall", "Show the block a host would put before a prompt."),
     "forget": ("forget", "Forget sessions, people, records or stretches of time, for ever."),
     "reset": ("reset", "Drop the search index and build it anew; nothing that was said is touched."),
     "status": ("status", "Say what this memory holds and how it is."),
     "sessions": ("sessions", "List the sessions this memory knows."),
+    "eval": ("eval", "Measure what searches find for your own labelled queries."),
     "config": ("config", "Show every setting, its value and where it comes from."),
     "errors": ("errors", "List every error code with exit code and advice."),
 }

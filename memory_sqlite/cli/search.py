@@ -35,8 +35,8 @@ echo "a long question" | memory-sqlite search -  the query from standard input
 @click.option("--since", metavar="TIME", type=TEXT, help="Only events at or after this time (ISO-8601 or epoch).")
 @click.option("--until", metavar="TIME", type=TEXT, help="Only events before this time.")
 @click.option(
-    "--sort", type=click.Choice(["score", "newest", "oldest"]), default="score", show_default=True,
-    help="Order of hits.",
+    "--sort", type=click.Choice(["score", "diverse", "newest", "oldest"]), default="score", show_default=True,
+    help="Order of hits; diverse: the best that are least alike.",
 )  # fmt: skip
 @click.option("--explain", is_flag=True, help="Show what made up each score.")
 @stated

@@ -25,6 +25,9 @@ def command(state: State) -> None:
         status = to_json(memory.status())
     state.output.document({"ok": True, **status})
     status.pop("read_only", None)  # this command opens for reading only, so it is no news
+    vectors = status.get("vectors")
+    if vectors is not None and vectors["state"] == "off" and not vectors["others"]:
+        status["vectors"] = "off"
     if "sizes" in status:
         status["sizes"] = {name: size(number) for name, number in status["sizes"].items()}
     for line in lines(status):

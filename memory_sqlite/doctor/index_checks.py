@@ -11,6 +11,7 @@ from typing import Final
 import apsw
 
 from memory_sqlite import errors
+from memory_sqlite.doctor import vector_checks
 from memory_sqlite.doctor.finding import Finding
 from memory_sqlite.forgetting.generations import unknown_documents
 from memory_sqlite.generations import layout
@@ -59,6 +60,7 @@ def _check(
     problem = rows.inconsistency(index)
     if problem is not None:
         found.append(Finding("index_inconsistent", "error", {"file": path.name, "problem": problem}, _REBUILD))
+    found += vector_checks.check(index, path.name)
     return [*found, *_answers(index, path), *_forgotten(store, index, key), *_missing(store, index, lag)]
 
 

@@ -53,22 +53,38 @@ class InputLimits:
 class Weight:
     """How much meaning counts beside words in the fused score, and where a cosine begins and ends to say something.
 
-    ``latin`` and ``cjk`` are weights by the script of the query, 0 for scripts that the model does not know;
-    ``low`` and ``high`` are the cosines that count as 0 and as 1. They belong to the model and are measured
-    (``docs/decisions``); an unknown model gets the careful default.
+    ``latin``, ``cjk`` and ``other`` are weights by the script of the query, 0 for scripts that the model does not know;
+    ``messages`` is the share of it that counts for messages, whose words and windows say more than their vectors do;
+    ``low`` and ``high`` are the cosines that count as 0 and as 1; from ``floor`` on a text that holds no word of the
+    query can be an answer. They belong to the model and are measured (``docs/decisions``); an unknown model gets the
+    careful default.
     """
 
     latin: float = 0.1
     cjk: float = 0.1
+    other: float = 0.0
+    messages: float = 1.0
     low: float = 0.2
     high: float = 0.9
+    floor: float = 0.6
+
+
+class InputRefused(ValueError):
+    """What ``embed_…`` raises for texts that the model will never take (too long, not allowed), not for a failure.
+
+    A refused batch is asked again in halves, down to single texts; a text that is refused alone gets no vector. It
+    never leaves ``service``. It carries no text.
+    """
 
 
 class Provider(Protocol):
-    """A source of vectors. Called by one thread at a time; ``close`` may come from another thread at any moment.
+    """A source of vectors.
 
-    Constructing one is cheap and touches neither network nor model: the first call does. Any exception out of
-    ``embed_…`` costs the vector leg and nothing else; the errors of ``errors.EmbeddingFailed`` say what happened.
+    ``embed_query`` is called by one thread at a time and so is ``embed_documents``, but a question may come while a
+    batch is under way; ``close`` may come from another thread at any moment. Constructing one is cheap and touches
+    neither network nor model: ``load`` does. Texts come as valid Unicode, not empty, within ``limits``. Any exception
+    out of a call costs the vector leg and nothing else; ``errors.EmbeddingFailed`` and ``errors.ExtraMissing`` carry a
+    sentence for people, without text and without key; of any other exception only its name is shown.
     """
 
     @property

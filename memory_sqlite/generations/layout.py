@@ -84,7 +84,8 @@ _TABLES: Final = (
         identity TEXT NOT NULL UNIQUE,
         dimensions INTEGER NOT NULL CHECK (dimensions > 0),
         weight TEXT NOT NULL,
-        state TEXT NOT NULL CHECK (state IN ('filling', 'complete'))
+        state TEXT NOT NULL CHECK (state IN ('filling', 'complete')),
+        cost TEXT NOT NULL DEFAULT 'free' CHECK (cost IN ('free', 'paid'))
     ) STRICT""",
     """CREATE TABLE vectors (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -106,7 +107,8 @@ a message of 20 tokens and a note chunk of 400 must not share one average length
 ``vectors`` holds the truth of the vector leg: one row for each chunk and space, ``vector`` the little-endian float32
 numbers of a vector of length 1, ``input_hash`` over the text that was embedded, so that an equal text need not be
 embedded again. They go with their chunk. Numbers of rows are never used twice, so that a reader that holds some of them
-in memory sees what came and what went. A space is what one embedding identity (JSON) has filled; ``weight`` is JSON."""
+in memory sees what came and what went. A space is what one embedding identity (JSON) has filled; ``weight`` is JSON;
+``cost`` is that of the provider, so that vectors that were paid for are known without it."""
 
 
 def create(connection: apsw.Connection, identity: Mapping[str, Any]) -> None:

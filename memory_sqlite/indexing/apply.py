@@ -12,6 +12,9 @@ import apsw
 
 from memory_sqlite.generations import layout
 from memory_sqlite.indexing import rows
+from memory_sqlite.model import Document
+from memory_sqlite.processes import prepare
+from memory_sqlite.processes.prepare import WordsOf
 from memory_sqlite.sources import conversation
 from memory_sqlite.storage import change_log
 from memory_sqlite.storage.change_log import Change
@@ -19,6 +22,9 @@ from memory_sqlite.storage.connection import writing
 
 _BATCH: Final = 2_000
 """Changes a transaction: large enough to amortise it, small enough that nobody waits long for the index's lock."""
+
+_Touched = dict[int, dict[int, str | None]]
+"""Positions of messages that were put or deleted, by session, with the words of those that were put."""
 
 
 def applied(index: apsw.Connection) -> int:
@@ -45,7 +51,7 @@ def apply_changes(store: apsw.Connection, index: apsw.Connection) -> int:
 
 def _apply_batch(store: apsw.Connection, index: apsw.Connection, changes: list[Change]) -> None:
     sessions = conversation.SessionCache(store)
-    touched: dict[int, set[int]] = {}
+    touched: _Touched = {}
     for change in change_log.collapsed(changes):
         if change.kind == "message":
             _apply_message(store, index, sessions, change, touched)
@@ -53,8 +59,9 @@ def _apply_batch(store: apsw.Connection, index: apsw.Connection, changes: list[C
             _apply_record(store, index, sessions, change)
         else:
             _apply_session(store, index, sessions, change, touched)
-    for session_id, positions in touched.items():
-        rows.refresh_contexts(index, session_id, sorted(positions))
+    for session_id, said in touched.items():
+        known = {position: words for position, words in said.items() if words is not None}
+        rows.refresh_contexts(index, session_id, said, known)
 
 
 def _apply_message(
@@ -62,7 +69,7 @@ def _apply_message(
     index: apsw.Connection,
     sessions: conversation.SessionCache,
     change: Change,
-    touched: dict[int, set[int]],
+    touched: _Touched,
 ) -> None:
     row = conversation.message_row(store, change.target)
     session = sessions.get(row[1]) if row else None
@@ -70,10 +77,9 @@ def _apply_message(
     if document is None or document.session_id is None or document.position is None:
         place = rows.message_place(index, str(change.target))
         if rows.delete_document(index, "message", str(change.target)) and place is not None:
-            touched.setdefault(place[0], set()).add(place[1])
+            touched.setdefault(place[0], {})[place[1]] = None
         return
-    rows.put_document(index, document)
-    touched.setdefault(document.session_id, set()).add(document.position)
+    _put_message(index, document, touched)
 
 
 def _apply_record(
@@ -93,7 +99,7 @@ def _apply_session(
     index: apsw.Connection,
     sessions: conversation.SessionCache,
     change: Change,
-    touched: dict[int, set[int]],
+    touched: _Touched,
 ) -> None:
     """What a session is has become known: everything said in it is filed under its audience anew."""
     session = sessions.get(change.target)
@@ -103,6 +109,14 @@ def _apply_session(
         rows.delete_session(index, session.id)
         return
     for document in conversation.session_documents(store, session):
-        rows.put_document(index, document)
-        if document.position is not None:
-            touched.setdefault(session.id, set()).add(document.position)
+        if document.kind == "message":
+            _put_message(index, document, touched)
+        else:
+            rows.put_document(index, document)
+
+
+def _put_message(index: apsw.Connection, document: Document, touched: _Touched) -> None:
+    words = prepare.words(WordsOf.of(document))
+    rows.put_document(index, document, words)
+    if document.session_id is not None and document.position is not None:
+        touched.setdefault(document.session_id, {})[document.position] = prepare.whole(words)

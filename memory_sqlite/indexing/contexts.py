@@ -6,59 +6,77 @@ Lives here: which windows a change touches and what they are made of. Not here: 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import apsw
 
 from memory_sqlite.generations.layout import filter_tokens
-from memory_sqlite.indexing.lexical import joined_tokens
 from memory_sqlite.limits import CONTEXT_MESSAGES
+from memory_sqlite.processes.prepare import joined
 
 _INSERT_CONTEXT: Final = (
     "INSERT INTO lexical_context (rowid, body, before, after, far, filter) VALUES (?, ?, ?, ?, ?, ?)"
 )
 
 
-def refresh_contexts(connection: apsw.Connection, session_id: int, positions: Iterable[int]) -> None:
+def refresh_contexts(
+    connection: apsw.Connection,
+    session_id: int,
+    positions: Iterable[int],
+    words: Mapping[int, str] = MappingProxyType({}),
+) -> None:
     """Rewrite the context rows of these positions of a session and of their neighbours on each side.
 
-    Call it after messages were put or deleted; texts come from the index. Neighbours are the nearest messages that are
-    indexed: tool output between two of them does not part them.
+    Call it after messages were put or deleted. ``words`` are the messages whose tokens the caller has made already
+    (``prepare.whole``), by position; those of the others are made from the texts in the index. Neighbours are the
+    nearest messages that are indexed: tool output between two of them does not part them.
     """
     changed = sorted(set(positions))
     if not changed:
         return
-    owners: list[tuple[int, int, str, str | None, int]] = []
-    texts: list[str] = []
-    rows: list[Any] = connection.execute(
-        """SELECT d.id, d.position, d.source, d.layer, d.owner_private, c.text FROM documents AS d
-        JOIN chunks AS c ON c.document_id = d.id
-        WHERE d.session_id = ? AND d.position BETWEEN ? AND ? AND d.kind = 'message' ORDER BY d.position, c.ordinal""",
+    owners: list[Any] = connection.execute(
+        """SELECT id, position, source, layer, owner_private FROM documents
+        WHERE session_id = ? AND position BETWEEN ? AND ? AND kind = 'message' ORDER BY position""",
         (session_id, *_reach(connection, session_id, changed[0], changed[-1])),
     ).fetchall()
-    for document_id, position, source, layer, private, text in rows:
-        if owners and owners[-1][0] == document_id:
-            texts[-1] += "\n" + text
-        else:
-            owners.append((document_id, position, source, layer, private))
-            texts.append(text)
-    known = [owner[1] for owner in owners]
-    for place in sorted(_touched(known, changed)):
+    touched = sorted(_touched([owner[1] for owner in owners], changed))
+    said = _words(connection, owners, touched, words)
+    steps = range(2, CONTEXT_MESSAGES + 1)
+    rows = []
+    for place in touched:
         document_id, _, source, layer, private = owners[place]
-        connection.execute("DELETE FROM lexical_context WHERE rowid = ?", (document_id,))
-        steps = range(2, CONTEXT_MESSAGES + 1)
         far = [other for step in steps for other in (place - step, place + step)]
-        connection.execute(
-            _INSERT_CONTEXT,
-            (
-                document_id,
-                *(_joined(texts, places) for places in ([place], [place - 1], [place + 1], far)),
-                filter_tokens(
-                    kind="message", source=source, layer=layer, session_id=session_id, owner_private=bool(private)
-                ),
-            ),
+        properties = filter_tokens(
+            kind="message", source=source, layer=layer, session_id=session_id, owner_private=bool(private)
         )
+        parts = (_joined(said, places) for places in ([place], [place - 1], [place + 1], far))
+        rows.append((document_id, *parts, properties))
+    connection.executemany("DELETE FROM lexical_context WHERE rowid = ?", [(row[0],) for row in rows])
+    connection.executemany(_INSERT_CONTEXT, rows)
+
+
+def _words(
+    connection: apsw.Connection,
+    owners: Sequence[Any],
+    touched: Iterable[int],
+    known: Mapping[int, str],
+) -> dict[int, str]:
+    """Joined tokens of every message in a window of what is touched, by its place in ``owners``."""
+    reach = range(-CONTEXT_MESSAGES, CONTEXT_MESSAGES + 1)
+    needed = {place + step for place in touched for step in reach}
+    said = {}
+    for place in needed & set(range(len(owners))):
+        document_id, position = owners[place][:2]
+        words = known.get(position)
+        if words is None:
+            texts: list[Any] = connection.execute(
+                "SELECT text FROM chunks WHERE document_id = ? ORDER BY ordinal", (document_id,)
+            ).fetchall()
+            words = " ".join([joined(text)[0] for (text,) in texts])
+        said[place] = words
+    return said
 
 
 def _reach(connection: apsw.Connection, session_id: int, first: int, last: int) -> tuple[int, int]:
@@ -85,5 +103,5 @@ def _touched(known: list[int], changed: Iterable[int]) -> set[int]:
     return {place for place in touched if 0 <= place < len(known)}
 
 
-def _joined(texts: list[str], places: Iterable[int]) -> str:
-    return " ".join(joined_tokens(texts[place])[0] for place in places if 0 <= place < len(texts))
+def _joined(said: Mapping[int, str], places: Iterable[int]) -> str:
+    return " ".join([said[place] for place in places if place in said])

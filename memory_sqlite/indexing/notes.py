@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from memory_sqlite.indexing import rows
+from memory_sqlite.indexing import preparing, rows
 from memory_sqlite.model import Document, SourceProblem
+from memory_sqlite.processes.prepare import ChunkWords
 from memory_sqlite.sources.discovery import discover
 from memory_sqlite.sources.places import Discovery, ExtraPath, NotePlace, shown
 from memory_sqlite.storage.connection import writing
 from memory_sqlite.values import dataclass, field
 
+if TYPE_CHECKING:
+    from memory_sqlite.processes.prepared import Note
+
 Progress = Callable[[str, int, int | None], None]
 Forgotten = Callable[[str, str], bool]
 _State = tuple[str, int | None, int | None, int | None, int | None]
+_Ready = tuple[NotePlace, Document, tuple[ChunkWords, ...]]
 
 _CHANGING: Final = "changed while it was being indexed; the next search or `memory-sqlite index` takes it in"
 _FORGOTTEN: Final = "is a version of the note that was forgotten; it is not searched"
@@ -49,6 +54,21 @@ class NotesReport:
     """Notes that changed between being read and being filed; the next look takes them in."""
     finished: bool = True
     problems: list[SourceProblem] = field(default_factory=list)
+    looks: int = 0
+    """How many passes it tells of."""
+    read: set[str] = field(default_factory=set)
+    """Paths, as they are shown, of the notes that were looked into."""
+
+    def include(self, later: NotesReport) -> None:
+        """Tell of a later pass, too: what was wrong with notes that it read again is as it says now."""
+        if not self.looks:
+            self.unchanged = later.unchanged
+        for name in ("added", "changed", "removed", "chunks", "looks"):
+            setattr(self, name, getattr(self, name) + getattr(later, name))
+        self.unread, self.changing, self.finished = later.unread, later.changing, later.finished
+        known = [problem for problem in self.problems if problem.path not in later.read]
+        self.problems = known + [problem for problem in later.problems if problem not in known]
+        self.read |= later.read
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +120,29 @@ def carry_out(
     ``forgotten`` says of a path and hash whether that version of the note was forgotten; it is asked within the
     transaction that would file it, so that what is forgotten while notes are read does not come back.
     """
-    report = NotesReport(unchanged=work.unchanged, problems=list(work.discovery.problems))
+    report = NotesReport(unchanged=work.unchanged, problems=list(work.discovery.problems), looks=1)
     known = rows.document_states(index, "note")
-    batch: list[tuple[NotePlace, Document]] = []
-    for done, place in enumerate(work.to_read, 1):
-        if deadline is not None and deadline():
-            report.finished = False
-            break
-        document = _read(place, report, redact)
-        if document is not None:
-            batch.append((place, document))
-        if len(batch) >= _BATCH:
-            _file(index, batch, known, report, forgotten)
-            batch = []
-        if progress is not None:
-            progress("notes", done, len(work.to_read))
+    reading = _Reading(work.to_read, report, deadline)
+    batch: list[_Ready] = []
+    told = 0
+    # a pass with a deadline is a search's or a watch's: it takes in what it can, one note at a time
+    with preparing.notes(reading.notes(), redact=redact, workers=deadline is None) as made:
+        for note in made:
+            place = reading.taken()
+            report.problems += note.problems
+            if note.document is not None:
+                batch.append((place, note.document, note.words))
+            else:
+                report.unread += 1
+            if len(batch) >= _BATCH:
+                _file(index, batch, known, report, forgotten)
+                batch = []
+            if progress is not None:
+                told = reading.done
+                progress("notes", told, len(work.to_read))
     _file(index, batch, known, report, forgotten)
+    if progress is not None and told < reading.done:  # the last ones could not be read
+        progress("notes", reading.done, len(work.to_read))
     if work.to_remove:
         with writing(index):
             states = rows.document_states(index, "note")
@@ -125,27 +152,60 @@ def carry_out(
     return report
 
 
-def _read(place: NotePlace, report: NotesReport, redact: bool) -> Document | None:
-    from memory_sqlite.sources import notes  # looking whether anything changed needs none of the chunker
+class _Reading:
+    """The notes of a plan as they are read, a little ahead of being prepared and filed."""
 
-    note = notes.read_note(place)
-    if isinstance(note, SourceProblem):
-        if note.reason != notes.VANISHED:  # gone between listing and reading: the next look removes it
-            report.problems.append(note)
-            report.unread += 1
-        return None
-    if redact:
-        from memory_sqlite.text.secrets import mask  # its patterns are compiled only where a note is read
+    def __init__(self, places: Iterable[NotePlace], report: NotesReport, deadline: Callable[[], bool] | None) -> None:
+        self._places = places
+        self._report = report
+        self._deadline = deadline
+        self._given: deque[NotePlace] = deque()
+        self.done = 0
+        """Notes that were prepared or could not be read."""
 
-        note = replace(note, text=mask(note.text, keep_lines=True)[0])
-    document, problems = notes.note_document(place, note)
-    report.problems += problems
-    return document
+    def notes(self) -> Iterator[Note]:
+        """Each note that can be read, with its bytes; what cannot is told in the report."""
+        for place in self._places:
+            if self._deadline is not None and self._deadline():
+                self._report.finished = False
+                return
+            self._report.read.add(shown(place.path))
+            read = _read(place)
+            if isinstance(read, tuple):
+                self._given.append(place)
+                yield read
+                continue
+            self.done += 1
+            if read is not None:
+                self._report.problems.append(read)
+                self._report.unread += 1
+
+    def taken(self) -> NotePlace:
+        """Where the note lies whose preparation was taken last."""
+        self.done += 1
+        return self._given.popleft()
+
+
+def _read(place: NotePlace) -> Note | SourceProblem | None:
+    """A note's bytes and the file they were read from, which may be another by now than was listed.
+
+    ``None`` when it is gone since it was listed: the next look removes it.
+    """
+    # looking whether anything changed needs none of it
+    from memory_sqlite.sources.discovery import changed_ns
+    from memory_sqlite.sources.safe_read import VANISHED, read_bytes
+
+    read = read_bytes(place)
+    if isinstance(read, SourceProblem):
+        return None if read.reason == VANISHED else read
+    data, seen = read
+    where = (place.path, place.root, place.relative)
+    return NotePlace(*where, len(data), changed_ns(seen), seen.st_ino, seen.st_dev), data
 
 
 def _file(
     index: apsw.Connection,
-    batch: list[tuple[NotePlace, Document]],
+    batch: list[_Ready],
     known: dict[str, _State],
     report: NotesReport,
     forgotten: Forgotten | None,
@@ -153,9 +213,9 @@ def _file(
     if not batch:
         return
     now = time.time_ns()
-    same = [_is_still(place, document.hash) for place, document in batch]
+    same = [_is_still(place, document.hash) for place, document, _ in batch]
     with writing(index):
-        for (place, document), unchanged in zip(batch, same, strict=True):
+        for (place, document, words), unchanged in zip(batch, same, strict=True):
             if not unchanged:
                 mark_dirty(index, document.key)
                 report.changing += 1
@@ -171,7 +231,7 @@ def _file(
                 _stamp(index, document, None if fresh else document.mtime_ns)
                 report.unchanged += 1
                 continue
-            report.chunks += rows.put_document(index, document)
+            report.chunks += rows.put_document(index, document, words)
             if fresh:
                 _stamp(index, document, None)
             if state is None:

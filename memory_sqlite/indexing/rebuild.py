@@ -8,7 +8,10 @@ was interrupted or killed is gone on with by the next one (``resume``).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 import apsw
@@ -16,7 +19,10 @@ import apsw
 from memory_sqlite import errors, limits, paths
 from memory_sqlite.clock import Clock
 from memory_sqlite.generations import files, layout, registry
-from memory_sqlite.indexing import apply, full_hash, identity, resume, rows
+from memory_sqlite.indexing import apply, full_hash, identity, preparing, resume, rows, vector_reuse
+from memory_sqlite.model import Document
+from memory_sqlite.processes import prepare
+from memory_sqlite.processes.prepare import WordsOf
 from memory_sqlite.sources import conversation
 from memory_sqlite.storage import change_log
 from memory_sqlite.storage.connection import writing
@@ -46,7 +52,8 @@ def rebuild(
     """Build, verify and publish the next generation; returns its number, or ``None`` when ``unless`` became true while
     another process was building.
 
-    ``fill_notes`` puts the notes into the connection it is given. Raises ``StoreBusy`` when another process goes on
+    ``fill_notes`` puts the notes into the connection it is given; it is called twice, the second time for what has
+    changed since. Raises ``StoreBusy`` when another process goes on
     building, ``IndexUnavailable`` when the build does not pass its own checks.
     """
     begun = _begin(store, clock, unless)
@@ -57,10 +64,13 @@ def rebuild(
     try:
         with translated_index():
             try:
-                _fill(store, index, fill_notes, progress, clock)
-                verify(store, index)
-                files.seal(index, path)
-                _publish(store, index, number, clock)
+                with vector_reuse.current_generation(store) as before:
+                    _fill(store, index, fill_notes, progress, clock)
+                    vector_reuse.take_over(index, before, progress)
+                    verify(store, index)
+                    files.seal(index, path)
+                    _publish(store, index, number, clock)
+                    vector_reuse.take_over_late(index, before)
             finally:
                 index.close()
     except Exception as error:  # not what ends the process: then the file stays, to be gone on with
@@ -136,25 +146,46 @@ def _fill(store: Store, index: apsw.Connection, fill_notes: FillNotes, progress:
             layout.write_meta(index, "applied_seq", seq)
             full_hash.done(index, clock.now_ms())  # its notes are all read now
             resume.note_boot(index)
-    filed = resume.filed_sessions(index)
-    every = sessions.listing(store.connection, limit=-1)
-    for done, session in enumerate(every, 1):
-        if not session.is_internal and session.id not in filed:
-            with writing(index):
-                positions = []
-                for document in conversation.session_documents(store.connection, session):
-                    rows.put_document(index, document)
-                    if document.position is not None:
-                        positions.append(document.position)
-                rows.refresh_contexts(index, session.id, positions)
-        if progress is not None:
-            progress("sessions", done, len(every))
+            rows.begin(index)
+    _fill_sessions(store, index, progress)
     fill_notes(index)
     apply.apply_changes(store.connection, index)
     if progress is not None:
         progress("finishing", 0, None)
     with writing(index):
         rows.finish(index)
+    fill_notes(index)  # what came, went or changed since: a look by `stat`, unless there is something
+
+
+def _fill_sessions(store: Store, index: apsw.Connection, progress: Progress | None) -> None:
+    """Every session that is not filed yet, each in a transaction of its own."""
+    filed = resume.filed_sessions(index)
+    every = sessions.listing(store.connection, limit=-1)
+    todo = [session for session in every if not session.is_internal and session.id not in filed]
+    read: deque[tuple[int, Document]] = deque()
+
+    def documents() -> Iterator[WordsOf]:
+        for session in todo:
+            for document in conversation.session_documents(store.connection, session):
+                read.append((session.id, document))
+                yield WordsOf.of(document)
+
+    done = len(every) - len(todo)
+    with preparing.words(documents()) as made:
+        ready = ((*read.popleft(), words) for words in made)
+        for session_id, group in groupby(ready, key=itemgetter(0)):
+            with writing(index):
+                said = {}
+                for _, document, words in group:
+                    rows.put_document(index, document, words)
+                    if document.position is not None:
+                        said[document.position] = prepare.whole(words)
+                rows.refresh_contexts(index, session_id, said, said)
+            done += 1
+            if progress is not None:
+                progress("sessions", done, len(every))
+    if progress is not None and done < len(every):  # there was nothing to file in the others
+        progress("sessions", len(every), len(every))
 
 
 def _publish(store: Store, index: apsw.Connection, number: int, clock: Clock) -> None:

@@ -1,23 +1,24 @@
 """Writing documents into a generation: rows, lexical rows, contexts of messages.
 
 Lives here: what one document becomes in the tables of ``generations.layout``. Not here: which documents changed
-(``sources``, ``indexing``), transactions, files. Everything runs inside the caller's transaction. A document is
-replaced whole or not at all.
+(``sources``, ``indexing``), their tokens (``processes.prepare``), transactions, files. Everything runs inside the
+caller's transaction. A document is replaced whole or not at all.
 """
 
 from __future__ import annotations
 
 import json
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import apsw
 
 from memory_sqlite.generations.layout import filter_tokens
+from memory_sqlite.indexing import vector_reuse
 from memory_sqlite.indexing.contexts import refresh_contexts as refresh_contexts
-from memory_sqlite.indexing.lexical import body_tokens, heading_tokens, joined_tokens
-from memory_sqlite.model import Chunk, Document
-from memory_sqlite.search.sentences import message_flags, split_questions
+from memory_sqlite.model import Document
+from memory_sqlite.processes import prepare
+from memory_sqlite.processes.prepare import ChunkWords, WordsOf
 from memory_sqlite.text.units import valid_unicode
 
 COMMON_SHARE: Final = 0.1
@@ -27,20 +28,67 @@ _INSERT_LEXICAL: Final = (
     "INSERT INTO lexical (rowid, body, question, heading, path, trigger, filter) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_CHUNK: Final = """INSERT INTO chunks
-    (document_id, ordinal, start_line, end_line, text, heading, triggers, importance, projects, supersedes,
+    (id, document_id, ordinal, start_line, end_line, text, heading, triggers, importance, projects, supersedes,
      text_hash, tokens, line_starts, flags)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _INSERT_DOCUMENT: Final = """INSERT INTO documents
     (id, kind, key, source, path, hash, at, layer, title, session_id, owner_private, origin, role, speaker,
      record_kind, position, details, size, mtime_ns, inode, device)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 
-def put_document(connection: apsw.Connection, document: Document) -> int:
-    """Replace a document whole; returns the number of its chunks. Contexts of messages: ``refresh_contexts``."""
-    known = _remove(connection, document.kind, document.key)
-    document_id = _one(
-        connection,
+def put_document(connection: apsw.Connection, document: Document, words: Sequence[ChunkWords] | None = None) -> int:
+    """Replace a document whole; returns the number of its chunks. Contexts of messages: ``refresh_contexts``.
+
+    ``words`` are those of its chunks, one each, where they are prepared already; else they are made here.
+    """
+    if words is None:
+        words = prepare.words(WordsOf.of(document))
+    kept = vector_reuse.of_equal_texts(connection, document)
+    document_id = _put_row(connection, document, _remove(connection, document.kind, document.key))
+    # numbers are given here: RETURNING makes a table in memory for each statement (measured: half of a rebuild's SQL)
+    first = _one(connection, "SELECT coalesce(max(id), 0) + 1 FROM chunks", ())
+    chunks = []
+    lexical = []
+    for ordinal, (chunk, one) in enumerate(zip(document.chunks, words, strict=True)):
+        chunks.append(
+            (
+                first + ordinal,
+                document_id,
+                ordinal,
+                chunk.start_line,
+                chunk.end_line,
+                valid_unicode(chunk.text),
+                valid_unicode(chunk.heading),
+                json.dumps(chunk.triggers) if chunk.triggers else "[]",
+                chunk.importance,
+                json.dumps(chunk.projects) if chunk.projects else "[]",
+                chunk.supersedes,
+                one.text_hash,
+                one.count,
+                one.line_starts,
+                one.flags,
+            )
+        )
+        properties = filter_tokens(
+            kind=document.kind,
+            source=document.source,
+            layer=document.layer,
+            session_id=document.session_id,
+            owner_private=document.owner_private,
+            projects=chunk.projects,
+        )
+        lexical.append((first + ordinal, one.body, one.question, one.heading, one.path, one.trigger, properties))
+    connection.executemany(_INSERT_CHUNK, chunks)
+    connection.executemany(_INSERT_LEXICAL, lexical)
+    vector_reuse.keep(connection, document_id, kept)
+    _count(connection, document.kind, len(chunks), sum([one.count for one in words]))
+    return len(chunks)
+
+
+def _put_row(connection: apsw.Connection, document: Document, known: int | None) -> int:
+    """The row of a document, under the number it had if it had one; returns that number."""
+    connection.execute(
         _INSERT_DOCUMENT,
         (
             known,
@@ -66,61 +114,7 @@ def put_document(connection: apsw.Connection, document: Document) -> int:
             document.device,
         ),
     )
-    total = 0
-    for ordinal, chunk in enumerate(document.chunks):
-        total += _put_chunk(connection, document, document_id, ordinal, chunk)
-    _count(connection, document.kind, len(document.chunks), total)
-    return len(document.chunks)
-
-
-def _put_chunk(connection: apsw.Connection, document: Document, document_id: int, ordinal: int, chunk: Chunk) -> int:
-    text = valid_unicode(chunk.text)
-    asked = ""
-    if document.kind == "message":
-        told, asked = split_questions(text)
-        body, count, starts = *joined_tokens(told), b""
-    else:
-        body, count, starts = body_tokens(text)
-    chunk_id = _one(
-        connection,
-        _INSERT_CHUNK,
-        (
-            document_id,
-            ordinal,
-            chunk.start_line,
-            chunk.end_line,
-            text,
-            valid_unicode(chunk.heading),
-            json.dumps(chunk.triggers) if chunk.triggers else "[]",
-            chunk.importance,
-            json.dumps(chunk.projects) if chunk.projects else "[]",
-            chunk.supersedes,
-            blake2b(body.encode(), digest_size=16).digest(),
-            count,
-            starts,
-            message_flags(text) if document.kind == "message" else 0,
-        ),
-    )
-    connection.execute(
-        _INSERT_LEXICAL,
-        (
-            chunk_id,
-            body,
-            joined_tokens(asked)[0],
-            heading_tokens(document.title, chunk.heading),
-            "" if document.kind == "message" else joined_tokens(document.path)[0],
-            joined_tokens("\n".join(chunk.triggers))[0] if chunk.triggers else "",
-            filter_tokens(
-                kind=document.kind,
-                source=document.source,
-                layer=document.layer,
-                session_id=document.session_id,
-                owner_private=document.owner_private,
-                projects=chunk.projects,
-            ),
-        ),
-    )
-    return count
+    return connection.last_insert_rowid() if known is None else known
 
 
 def delete_document(connection: apsw.Connection, kind: str, key: str) -> bool:
@@ -185,28 +179,34 @@ def set_session_audience(connection: apsw.Connection, session_id: int, owner_pri
     ]
     connection.execute("UPDATE documents SET owner_private = ? WHERE session_id = ?", (int(owner_private), session_id))
     for chunk_id, kind, source, layer, title, path, text, heading, triggers, projects in rows:
-        told, asked = split_questions(text) if kind == "message" else (text, "")
+        (words,) = prepare.words(WordsOf(kind, title, path, ((text, heading, "\n".join(json.loads(triggers))),)))
+        properties = filter_tokens(
+            kind=kind,
+            source=source,
+            layer=layer,
+            session_id=session_id,
+            owner_private=owner_private,
+            projects=json.loads(projects),
+        )
         connection.execute("DELETE FROM lexical WHERE rowid = ?", (chunk_id,))
         connection.execute(
             _INSERT_LEXICAL,
-            (
-                chunk_id,
-                body_tokens(told)[0],
-                joined_tokens(asked)[0],
-                heading_tokens(title, heading),
-                "" if kind == "message" else joined_tokens(path)[0],
-                joined_tokens("\n".join(json.loads(triggers)))[0],
-                filter_tokens(
-                    kind=kind,
-                    source=source,
-                    layer=layer,
-                    session_id=session_id,
-                    owner_private=owner_private,
-                    projects=json.loads(projects),
-                ),
-            ),
+            (chunk_id, words.body, words.question, words.heading, words.path, words.trigger, properties),
         )
     refresh_contexts(connection, session_id, positions)
+
+
+_LEXICAL_TABLES: Final = ("lexical", "lexical_context")
+_ALWAYS: Final = {"automerge": 4, "crisismerge": 16, "hashsize": 1 << 20}
+"""FTS5's own settings (its documentation, section 6)."""
+_WHILE_BUILDING: Final = {"automerge": 0, "crisismerge": 64, "hashsize": 16 << 20}
+"""Nobody reads what is being built, so its segments wait for the merge at the end; not all of them, because FTS5 takes
+at most 2,000."""
+
+
+def begin(connection: apsw.Connection) -> None:
+    """Beginning of a bulk build: words are merged once, at its end, and not again and again as they come."""
+    _set(connection, _WHILE_BUILDING)
 
 
 def finish(connection: apsw.Connection) -> None:
@@ -214,9 +214,16 @@ def finish(connection: apsw.Connection) -> None:
 
     Measured (design, section 7): before the merge short queries cost 2 to 4 times more.
     """
-    for table in ("lexical", "lexical_context"):
+    for table in _LEXICAL_TABLES:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+    _set(connection, _ALWAYS)
     refresh_common_terms(connection)
+
+
+def _set(connection: apsw.Connection, settings: Mapping[str, int]) -> None:
+    for table in _LEXICAL_TABLES:
+        for name, value in settings.items():
+            connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES (?, ?)", (name, value))
 
 
 def refresh_common_terms(connection: apsw.Connection) -> None:
@@ -262,7 +269,7 @@ def inconsistency(connection: apsw.Connection) -> str | None:
     for problem, statement in checks:
         if _one(connection, statement, ()) != 0:
             return problem
-    for table in ("lexical", "lexical_context"):
+    for table in _LEXICAL_TABLES:
         try:
             connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
         except apsw.CorruptError:

@@ -19,13 +19,33 @@ from memory_sqlite.layers.extract import extract
 from memory_sqlite.layers.keywords import keywords
 from memory_sqlite.model import Fact, Layer, OriginClass
 from memory_sqlite.storage import change_log
-from memory_sqlite.storage.fetch import all_rows
+from memory_sqlite.storage.fetch import all_rows, integer
 from memory_sqlite.text.units import valid_unicode
 from memory_sqlite.transcripts.sessions import Session
 from memory_sqlite.transcripts.turns import Accepted, StoredMessage
 from memory_sqlite.values import dataclass, field
 
 _FOLDERS = {"L1": "memories", "L2": "scenarios"}
+
+
+def profile_folder(settings: Settings) -> str:
+    """The folder of the virtual paths of L3."""
+    return "agent-profiles" if settings.profile_scope == "agent" else "profiles"
+
+
+def is_agent_wide(session: Session, settings: Settings, *, trusted: bool) -> bool:
+    """Whether a fact is visible beyond its session: never a stranger's, always the owner's in a direct chat."""
+    by_scope = settings.profile_scope == "agent"
+    return trusted and (by_scope or (session.owner_private and settings.compatibility != "layered-memory"))
+
+
+def next_line(connection: apsw.Connection, session_id: int, folder: str, day: str) -> int:
+    """The next free line of a virtual day file."""
+    place = "session_id = ? AND folder = ? AND folder <> 'agent-profiles' AND day = ?"
+    bindings: tuple[object, ...] = (session_id, folder, day)
+    if folder == "agent-profiles":
+        place, bindings = "folder = 'agent-profiles' AND day = ?", (day,)
+    return integer(connection, f"SELECT coalesce(max(ordinal), 0) + 1 FROM records WHERE {place}", bindings)
 
 
 @dataclass
@@ -138,11 +158,6 @@ class _Writer:
                 turns[turn_id].append(text)
         return {turn_id: texts for turn_id, texts in turns.items() if texts}
 
-    def _agent_wide(self, trusted: bool) -> bool:
-        """Whether a fact is visible beyond its session: never a stranger's, always the owner's in a direct chat."""
-        by_scope = self.settings.profile_scope == "agent"
-        return trusted and (by_scope or (self.session.owner_private and not self.compatible))
-
     def _event_time(self, stored: StoredMessage | None) -> int:
         """When it was said. A clock that is ahead must not make a fact that nothing said later can ever correct: what
         comes out of the future was said now. The message itself keeps the host's time."""
@@ -155,7 +170,7 @@ class _Writer:
         return self._remember_fact(fact, stored, stored.origin == "owner")[0]
 
     def _remember_fact(self, fact: Fact, stored: StoredMessage, trusted: bool) -> tuple[str, list[str]]:
-        agent_wide = self._agent_wide(trusted)
+        agent_wide = is_agent_wide(self.session, self.settings, trusted=trusted)
         at = self._event_time(stored)
         rivals = [] if fact.slot is None else self._active_facts(fact.slot, agent_wide, stored.origin)
         # "I don't live in Oslo any more" speaks of Oslo only and leaves Bergen alone; so does the reverse
@@ -217,16 +232,8 @@ class _Writer:
     ) -> str:
         now = self.clock.now_ms()
         day = utc_day(now)
-        folder = _FOLDERS.get(layer) or ("agent-profiles" if self.settings.profile_scope == "agent" else "profiles")
-        place = (
-            "folder = 'agent-profiles' AND day = ?"
-            if folder == "agent-profiles"
-            else ("session_id = ? AND folder = ? AND folder <> 'agent-profiles' AND day = ?")
-        )
-        bindings = (day,) if folder == "agent-profiles" else (self.session.id, folder, day)
-        ordinal = self.connection.execute(
-            f"SELECT coalesce(max(ordinal), 0) + 1 FROM records WHERE {place}", bindings
-        ).get
+        folder = _FOLDERS.get(layer) or profile_folder(self.settings)
+        ordinal = next_line(self.connection, self.session.id, folder, day)
         record_id = self.clock.record_id()
         message = stored.message if stored else None
         self.connection.execute(

@@ -31,9 +31,10 @@ def whole(value: object) -> int:
 
 def count(value: object) -> int:
     """A whole number of at least 0."""
-    if whole(value) < 0:
+    found = whole(value)
+    if found < 0:
         raise WireError("negative")
-    return whole(value)
+    return found
 
 
 def number(value: object) -> float:

@@ -17,10 +17,12 @@ from memory_sqlite.values import dataclass
 
 _KEPT: Final = (
     "PATH", "HOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT",
+    "TZ",
 )  # fmt: skip
-"""Where the interpreter's libraries, its user packages and temporary files are. Nothing else is passed on."""
+"""Where the interpreter's libraries, its user packages and temporary files are, and the machine's time zone. Nothing
+else is passed on."""
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?", re.IGNORECASE)
-_NEEDED: Final = ("memory_sqlite", "apsw")
+_NEEDED: Final = ("memory_sqlite", "apsw", "numpy", "tokenizers")
 _SITE: Final = frozenset({"site-packages", "dist-packages"})
 
 
@@ -47,8 +49,8 @@ def worker_command(module: str) -> Command | None:
 def environment(given: Mapping[str, str], search_path: Sequence[str]) -> dict[str, str]:
     """The stripped environment of a worker whose parent has ``given`` and imports from ``search_path``.
 
-    ``PYTHONPATH`` names the places that this package and apsw come from, where a fresh interpreter would not look by
-    itself (a host that ships its own copies); the parent's own ``PYTHONPATH`` is not passed on.
+    ``PYTHONPATH`` names the places that this package and what it needs come from, where a fresh interpreter would not
+    look by itself (a host that ships its own copies); the parent's own ``PYTHONPATH`` is not passed on.
     """
     kept = {name: given[name] for name in _KEPT if name in given}
     places = [place for place in map(os.path.abspath, filter(None, search_path)) if _holds(place)]

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from memory_sqlite.processes.frames import Frame, WireError
 from memory_sqlite.values import dataclass
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 """Raised with every change of what travels: parent and worker may come from two installations for a moment."""
 
 Outcome = Literal["ok", "gone", "large", "error", "defect"]

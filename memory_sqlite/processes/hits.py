@@ -6,6 +6,7 @@ types. Called by ``retrieval`` (parent) and ``workers.retrieval``.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from typing import Any, Final
 
 from memory_sqlite.limits import OPERATOR_MAX_RESULTS, QUERY_MAX_CHARS
@@ -16,6 +17,7 @@ from memory_sqlite.processes.frames import WireError
 from memory_sqlite.search.assemble import Sort
 from memory_sqlite.search.filters import Filters, Viewer
 from memory_sqlite.search.run import SearchInfo
+from memory_sqlite.search.vectors.query_vector import QueryVector
 from memory_sqlite.values import dataclass
 
 KINDS: Final = ("note", "record", "message")
@@ -34,10 +36,19 @@ class SearchRequest:
     min_score: float = 0.0
     sort: Sort = "score"
     explain: bool = False
+    vector: QueryVector | None = None
+    zone: str = "UTC"
 
 
 Found = tuple[list[Hit], SearchInfo]
 """What ``search.run.search`` returns."""
+
+
+def _bytes(value: object) -> bytes:
+    try:
+        return b64decode(checks.text(value), validate=True)
+    except ValueError:
+        raise WireError("not base64") from None
 
 
 def _results(value: object) -> int:
@@ -64,6 +75,17 @@ FILTERS: Final[dict[str, Check[Any]]] = {
     "until": checks.optional(checks.whole),
     "boost_projects": _words,
 }
+VECTOR: Final[dict[str, Check[Any]]] = {
+    "identity": checks.text,
+    "data": _bytes,
+    "latin": checks.number,
+    "cjk": checks.number,
+    "other": checks.number,
+    "messages": checks.number,
+    "low": checks.number,
+    "high": checks.number,
+    "floor": checks.number,
+}
 REQUEST: Final[dict[str, Check[Any]]] = {
     "text": checks.text,
     "filters": lambda value: Filters(**checks.row(value, FILTERS)),
@@ -71,8 +93,10 @@ REQUEST: Final[dict[str, Check[Any]]] = {
     "max_results": _results,
     "max_bytes": checks.count,
     "min_score": checks.number,
-    "sort": checks.one_of("score", "newest", "oldest"),
+    "sort": checks.one_of("score", "diverse", "newest", "oldest"),
     "explain": checks.truth,
+    "zone": checks.text,
+    "vector": checks.optional(lambda value: QueryVector(**checks.row(value, VECTOR))),
 }
 SPAN: Final[dict[str, Check[Any]]] = {"start": checks.count, "end": checks.count}
 HIT: Final[dict[str, Check[Any]]] = {
@@ -103,6 +127,7 @@ INFO: Final[dict[str, Check[Any]]] = {
     "coverage": checks.one_of("complete", "partial"),
     "withheld": checks.count,
     "warnings": _words,
+    "routes": _words,
 }
 
 
@@ -113,6 +138,9 @@ def request_json(asked: SearchRequest) -> dict[str, Any]:
     filters = _row(asked.filters, FILTERS)
     filters[0] = _row(asked.filters.viewer, VIEWER)
     body["filters"] = filters
+    if asked.vector is not None:
+        body["vector"] = _row(asked.vector, VECTOR)
+        body["vector"][_DATA] = b64encode(asked.vector.data).decode("ascii")
     return body
 
 
@@ -140,6 +168,7 @@ def _hit_row(hit: Hit) -> list[Any]:
     return values
 
 
+_DATA: Final = list(VECTOR).index("data")
 _MATCHES: Final = list(HIT).index("matches")
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
 from memory_sqlite import limits
-from memory_sqlite.agent import arguments, freshness
+from memory_sqlite.agent import arguments, freshness, remembered
 from memory_sqlite.agent.answer import answer
 from memory_sqlite.agent.deadline import Deadline
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.model import Hit, RecallBlock
-from memory_sqlite.recall import intents, profile
+from memory_sqlite.recall import facts, intents, profile
 from memory_sqlite.recall.deadline import run_within
 from memory_sqlite.recall.relevance import relevant
 from memory_sqlite.recall.vocabulary import KnownWords
@@ -40,6 +41,7 @@ def recall(
     opened: Opened,
     query: str,
     session: str | None,
+    scopes: Sequence[str] | None,
     settings: Settings,
     clock: Clock,
     cancelled: threading.Event | None,
@@ -54,7 +56,7 @@ def recall(
     words = _words(query)
     if not words:
         return RecallBlock("", reason="nothing")
-    outcome = run_within(deadline, lambda guard: _find(opened, words, session, settings, clock, guard, lock))
+    outcome = run_within(deadline, lambda guard: _find(opened, words, session, scopes, settings, clock, guard, lock))
     if outcome.value is None:
         return RecallBlock("", (), outcome.reason, _since(started, clock), outcome.warnings)
     hits, warnings = outcome.value
@@ -78,6 +80,7 @@ def _find(
     opened: Opened,
     words: str,
     session: str | None,
+    scopes: Sequence[str] | None,
     settings: Settings,
     clock: Clock,
     guard: Deadline,
@@ -88,7 +91,10 @@ def _find(
     asked = arguments.check(words, wanted * _CANDIDATES, 0.0, ("memory",), None, None, None, None, "score", False)
     with opened.store.readers.borrow() as store, guard.interruptible(store):
         viewer = audience.of_session(store, session)
-        facts = profile.asked_for(store, viewer, words, intents.wanted(words), wanted)
+        meant = facts.scopes_of(store, session, scopes)
+        # a fact found in talk passes the floor or is asked for; its value alone is no name that somebody gave it
+        named = facts.facts(store, viewer, words, meant, limits.FACTS_MAX, stated_only=True)
+        asked_for = profile.asked_for(store, viewer, words, intents.wanted(words), wanted)
     fresh = freshness.Freshness()
     if viewer.may_see_notes:
         # changed notes may take half of the time that is left, never the search's half
@@ -96,10 +102,29 @@ def _find(
     guard.check()
     page = answer(opened, asked, viewer, fresh, settings, clock, guard=guard)
     with opened.keeper.reader() as index, guard.interruptible(index):
-        hits = relevant(words, page.hits, KnownWords(index), facts, now_ms=clock.now_ms())
+        first = [_short(hit) for hit in (*named.pinned, *named.named, *asked_for)]
+        hits = relevant(words, page.hits, KnownWords(index), first, now_ms=clock.now_ms(), zone=clock.zone)
     with opened.store.readers.borrow() as store, guard.interruptible(store):
         refused = profile.strangers_instructions(store, (hit.reference for hit in hits))
-    return tuple(hit for hit in hits if hit.reference not in refused)[:wanted], page.warnings
+        refused |= facts.unasked(store, meant, named, hits)
+    # facts were read before the search: one may have been forgotten since
+    kept = remembered.still_there(opened, [hit for hit in hits if hit.reference not in refused])
+    return _with_room(kept, {hit.reference for hit in named.pinned}, wanted), (*page.warnings, *named.warnings)
+
+
+def _short(hit: Hit) -> Hit:
+    """A fact as a search would show it: one long fact must not fill the block."""
+    if utf16_length(hit.excerpt) <= limits.EXCERPT_MAX_CHARS:
+        return hit
+    return replace(hit, excerpt=cut_utf16(hit.excerpt, limits.EXCERPT_MAX_CHARS - len(_MORE)) + _MORE)
+
+
+def _with_room(hits: Sequence[Hit], pinned: set[str], wanted: int) -> tuple[Hit, ...]:
+    """At most ``wanted`` hits, pinned facts first: half of the places, and those that nothing else needs."""
+    always = [hit for hit in hits if hit.reference in pinned]
+    others = [hit for hit in hits if hit.reference not in pinned]
+    places = max(wanted // 2, wanted - len(others))
+    return (*always[:places], *others)[:wanted]
 
 
 def compose(hits: Sequence[Hit], settings: Settings) -> tuple[str, tuple[Hit, ...]]:

@@ -25,11 +25,11 @@ FACTS_LOOKED_AT: Final = 500
 """The newest facts of a kind that one recall reads (measured: 500 rows and the topic test take 3 ms)."""
 
 _HAN: Final = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]")
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "r.record_id, r.content, r.origin, r.folder, r.day, r.ordinal, r.event_at, r.sender, r.run_id, r.importance,"
     " r.triggers, r.projects, s.key, s.token"
 )
-_FROM: Final = (
+VISIBLE: Final = (
     "FROM records AS r JOIN sessions AS s ON s.id = r.session_id"
     " WHERE r.status = 'active' AND r.slot IS NOT NULL AND r.layer = 'L3'"
     " AND NOT (r.kind = 'instruction' AND r.origin <> 'owner')"
@@ -45,13 +45,13 @@ def asked_for(store: apsw.Connection, audience: Audience, words: str, wanted: Wa
     found: dict[str, Hit] = {}
     for beginning in wanted.slots:
         for row in _rows(store, audience, beginning, limit):
-            found.setdefault(str(row[0]), _hit(row))
+            found.setdefault(str(row[0]), hit_of(row))
     if wanted.topics or wanted.any_preference:
         for row in _rows(store, audience, "preference:", FACTS_LOOKED_AT):
             if wanted.any_preference or any(topic.is_told_in(str(row[1])) for topic in wanted.topics):
-                found.setdefault(str(row[0]), _hit(row))
+                found.setdefault(str(row[0]), hit_of(row))
     for row in _named(store, audience, words, limit):
-        found.setdefault(str(row[0]), _hit(row))
+        found.setdefault(str(row[0]), hit_of(row))
     return tuple(found.values())[:limit]
 
 
@@ -66,7 +66,8 @@ def strangers_instructions(store: apsw.Connection, references: Iterable[str]) ->
     return frozenset(f"record:{row[0]}" for row in rows)
 
 
-def _bindings(audience: Audience, limit: int) -> dict[str, Any]:
+def bindings_of(audience: Audience, limit: int) -> dict[str, Any]:
+    """What ``VISIBLE`` is asked with."""
     return {
         "operator": int(audience.operator),
         "session": audience.session_id,
@@ -78,8 +79,8 @@ def _bindings(audience: Audience, limit: int) -> dict[str, Any]:
 def _rows(store: apsw.Connection, audience: Audience, beginning: str, limit: int) -> Sequence[tuple[Any, ...]]:
     """The newest visible facts whose slot begins so."""
     return store.execute(
-        f"SELECT {_COLUMNS} {_FROM} AND r.slot >= :first AND r.slot < :last {_NEWEST}",
-        {**_bindings(audience, limit), "first": beginning, "last": beginning + "\U0010ffff"},
+        f"SELECT {COLUMNS} {VISIBLE} AND r.slot >= :first AND r.slot < :last {_NEWEST}",
+        {**bindings_of(audience, limit), "first": beginning, "last": beginning + "\U0010ffff"},
     ).fetchall()
 
 
@@ -90,12 +91,13 @@ def _named(store: apsw.Connection, audience: Audience, words: str, limit: int) -
         return ()
     slots = [f"{group}:{character}" for character in characters for group in ("preference", "identity:allergy")]
     return store.execute(
-        f"SELECT {_COLUMNS} {_FROM} AND r.slot IN (SELECT value FROM json_each(:slots)) {_NEWEST}",
-        {**_bindings(audience, limit), "slots": json.dumps(slots)},
+        f"SELECT {COLUMNS} {VISIBLE} AND r.slot IN (SELECT value FROM json_each(:slots)) {_NEWEST}",
+        {**bindings_of(audience, limit), "slots": json.dumps(slots)},
     ).fetchall()
 
 
-def _hit(row: tuple[Any, ...]) -> Hit:
+def hit_of(row: tuple[Any, ...]) -> Hit:
+    """The hit of one row of ``COLUMNS``."""
     record_id, content, origin, folder, day, ordinal, event_at, sender, run_id, importance = row[:10]
     triggers, projects, key, token = row[10:]
     path = record_path(folder, token, day)

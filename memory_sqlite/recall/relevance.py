@@ -34,13 +34,13 @@ class _Judged:
 
 
 def relevant(
-    words: str, hits: Sequence[Hit], known: Words, facts: Sequence[Hit] = (), *, now_ms: int = 0
+    words: str, hits: Sequence[Hit], known: Words, facts: Sequence[Hit] = (), *, now_ms: int = 0, zone: str = "UTC"
 ) -> tuple[Hit, ...]:
     """``facts`` that the words asked for, then the hits that pass the floor, each thing once, in their order.
 
-    ``now_ms`` gives "yesterday" its meaning.
+    ``now_ms`` and ``zone`` give "yesterday" its meaning.
     """
-    terms = Terms(words, known, now_ms)
+    terms = Terms(words, known, now_ms, zone)
     echo = _plain(words)
     kept: dict[str, _Judged] = {}
     for hit in facts:

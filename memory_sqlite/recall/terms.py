@@ -71,13 +71,13 @@ class _Weighed:
 class Terms:
     """The terms of the words, weighed."""
 
-    def __init__(self, words: str, known: Words, now_ms: int) -> None:
+    def __init__(self, words: str, known: Words, now_ms: int, zone: str = "UTC") -> None:
         self._known = known
         self._sequence = [known.stem(token) for token in tokenise(words)]
         self._whole = frozenset(_KATAKANA.findall(fold(words)))
         self._names = _names(words)
         weighed: dict[tuple[str, ...], _Weighed] = {}
-        for term in understand(words, now_ms=now_ms).terms:
+        for term in understand(words, now_ms=now_ms, zone=zone).terms:
             if term.kind in _PIECES:
                 continue
             weight = self._weight(term)

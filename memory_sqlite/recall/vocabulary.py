@@ -18,10 +18,11 @@ class KnownWords:
         self._stems: dict[str, str] = {}
 
     def stem(self, token: str) -> str:
-        """The token as the index stores it."""
+        """The form in which two words are compared. Porter's step for a last y comes before that for endings, so that
+        "deploy" and "deployment" meet only when the stem is stemmed again."""
         known = self._stems.get(token)
         if known is None:
-            known = self._stems[token] = self._vocabulary.stem(token)
+            known = self._stems[token] = self._vocabulary.stem(self._vocabulary.stem(token))
         return known
 
     def share(self, token: str) -> float:

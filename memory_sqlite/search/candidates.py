@@ -6,7 +6,7 @@ Plain data that can cross a pipe. Called by ``retrieve`` (makes them), ``rank`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from memory_sqlite.model import Coverage
 from memory_sqlite.search.query import Term
@@ -14,6 +14,9 @@ from memory_sqlite.values import dataclass, field
 
 Places = list[list[int]]
 """Token positions of one phrase, one list for each column of the table."""
+
+Reading = Literal["exact", "completed", "one edit", "two edits"]
+"""How a term was read: as it was typed, as the beginning of words, or as words that are nearly the same."""
 
 
 @dataclass(slots=True)
@@ -31,6 +34,7 @@ class Resolved:
     """Its rarity among the windows of messages."""
     chosen: bool = True
     """False for a common term that was left out of choosing candidates and is counted on their text instead."""
+    reading: Reading = "exact"
 
 
 @dataclass(slots=True)
@@ -69,8 +73,23 @@ class Candidate:
     line_starts: bytes = b""
     flags: int = 0
     text: str = ""
+    meaning: float = 0.0
+    """How near its vector is to the query's, from 0 to 1, where there is a vector leg."""
     score: float = 0.0
     parts: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What the vector leg says beside the shares of candidates. ``weight`` 0: it says nothing; ``messages`` is the
+    share of it that counts for messages. ``route`` is how the nearest were found; ``partial``: not every text could be
+    looked at."""
+
+    weight: float = 0.0
+    messages: float = 1.0
+    route: str | None = None
+    warning: str | None = None
+    partial: bool = False
 
 
 @dataclass(slots=True)
@@ -82,3 +101,4 @@ class Candidates:
     coverage: Coverage = "complete"
     withheld: int = 0
     warnings: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ("lexical",)

@@ -11,7 +11,7 @@ from typing import Final
 
 import apsw.unicode as unicode_data
 
-from memory_sqlite.search.folding import fold
+from memory_sqlite.search.folding import search_form
 from memory_sqlite.search.tokens import TOKEN_MAX_CHARS, Group, groups
 from memory_sqlite.values import dataclass
 
@@ -31,7 +31,7 @@ class Mark:
 
 def _mapped(run: str) -> tuple[str, list[int]]:
     """The folded run, and for each of its characters (and its end) the offset in the run it came from."""
-    folded = fold(run)
+    folded = search_form(run)
     if len(folded) == len(run):
         return folded, list(range(len(run) + 1))
     pieces: list[str] = []
@@ -39,7 +39,7 @@ def _mapped(run: str) -> tuple[str, list[int]]:
     position = 0
     while position < len(run):
         following = unicode_data.grapheme_next_break(run, position)
-        piece = fold(run[position:following])
+        piece = search_form(run[position:following])
         pieces.append(piece)
         offsets.extend([position] * len(piece))
         position = following

@@ -8,6 +8,7 @@ no text has to be tokenised again.
 
 from __future__ import annotations
 
+import json
 import weakref
 from collections.abc import Sequence
 from typing import Any, Final
@@ -131,6 +132,33 @@ def count_rows(
         (match, *times),
     ).fetchone()
     return 0 if row is None else int(row[0])
+
+
+def holding(
+    connection: apsw.Connection,
+    table: str,
+    match: str,
+    rowids: Sequence[int],
+    *,
+    since: int | None = None,
+    until: int | None = None,
+) -> set[int]:
+    """Which of these rows match. For explanations: a search never asks about rows it has chosen already."""
+    join, condition, times = _between(table, since, until)
+    statement = (
+        f"SELECT {table}.rowid FROM {table}{join} WHERE {table} MATCH ?"
+        f" AND {table}.rowid IN (SELECT value FROM json_each(?)){condition}"
+    )
+    return {int(rowid) for (rowid,) in connection.execute(statement, (match, json.dumps(list(rowids)), *times))}
+
+
+def within(
+    connection: apsw.Connection, chunks: Sequence[int], *, since: int | None = None, until: int | None = None
+) -> set[int]:
+    """Which of these chunks are of a time."""
+    join, condition, times = _between("lexical", since, until)
+    statement = f"SELECT lexical.rowid FROM lexical{join} WHERE lexical.rowid IN (SELECT value FROM json_each(?))"
+    return {int(rowid) for (rowid,) in connection.execute(statement + condition, (json.dumps(list(chunks)), *times))}
 
 
 def _between(table: str, since: int | None, until: int | None) -> tuple[str, str, tuple[int, ...]]:

@@ -12,7 +12,8 @@ from typing import Final, Literal
 
 from memory_sqlite.limits import QUERY_MAX_CHARS, QUERY_MAX_TERMS
 from memory_sqlite.search.dates import NamedDate, named_dates
-from memory_sqlite.search.folding import fold
+from memory_sqlite.search.folding import fold, search_form
+from memory_sqlite.search.hangul import is_ending, word_length
 from memory_sqlite.search.stop_words import CJK, CJK_WORDS, FAINT, is_stop_word
 from memory_sqlite.search.tokens import Group, groups
 from memory_sqlite.values import dataclass
@@ -27,14 +28,22 @@ PART_WEIGHT: Final = 0.3
 """A part of an identifier: enough to find ``src/ledger/cursor.ts`` by its pieces, too little to outrank the whole."""
 COMPOUND_WEIGHT: Final = 0.5
 """``long-term`` as one token, beside its words at full weight."""
+ENDING_WEIGHT: Final = 0.3
+"""A pair of characters that holds a Korean particle or ending."""
 FAINT_WEIGHT: Final = 0.6
 DATE_WEIGHT: Final = 1.5
+SPAN_WEIGHT: Final = 1.0
+"""Of a date that is looked for in names as several days or months: any of them."""
 RUN_WEIGHT: Final = 1.0
 RUN_MAX_CHARS: Final = 6
 """Longer CJK runs are sentences: as a phrase they find nothing (design, section 7: nDCG 0.00 to 0.23)."""
 
 _QUOTED: Final = re.compile(r'"([^"]+)"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』')
-_WHEN: Final = re.compile(r"\b(?:when|how long|what (?:date|day|month|year|time))\b|什么时候|何时|哪天|いつ|언제", re.I)
+_WHEN: Final = re.compile(
+    r"\b(?:when|how long|what (?:date|day|month|year|time))\b|什么时候|何[时日月年曜]|哪一?[天年月]|几[号月]|多久"
+    r"|いつ|언제|며칠|몇\s?[월일년시]",
+    re.I,
+)
 _CODE: Final = re.compile(
     r"[_/\\@=]|::|\w\.\w|^(?=.*\d)(?=.*[^\W\d])[\w.:-]{6,}$|^\d+-\d+-\d+|^[^\W\d]{12,}$|\+\+$|\#$"
 )
@@ -66,6 +75,8 @@ class Query:
     text: str
     terms: tuple[Term, ...]
     dates: tuple[NamedDate, ...] = ()
+    zone: str = "UTC"
+    """Where days begin, for the dates and for the times that are compared with them."""
     asks_when: bool = False
     names: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
@@ -92,13 +103,16 @@ class _Terms:
         return tuple(self._by_probe.values())
 
 
-def understand(text: str, *, now_ms: int) -> Query:
-    """Read a query. ``now_ms`` gives "yesterday" its meaning; it has no other effect."""
+def understand(text: str, *, now_ms: int, zone: str = "UTC") -> Query:
+    """Read a query. ``now_ms`` and ``zone`` (``days``) give "yesterday" its meaning; they have no other effect.
+
+    Raises ``InvalidArgument`` for a zone that is none.
+    """
     warnings: list[str] = []
     if len(text) > QUERY_MAX_CHARS:
         text = text[:QUERY_MAX_CHARS]
         warnings.append(f"the query was cut to {QUERY_MAX_CHARS} characters")
-    folded = fold(text)
+    folded = search_form(text)
     terms = _Terms()
     for match in _QUOTED.finditer(folded):
         quoted = next(group for group in match.groups() if group is not None)
@@ -109,10 +123,11 @@ def understand(text: str, *, now_ms: int) -> Query:
     loose = list(groups(folded))
     for group in loose:
         _add_group(terms, group, folded)
-    dates = named_dates(folded, now_ms)
+    dates = named_dates(folded, now_ms, zone)
     for named in dates:
-        for phrase in named.phrases():
-            terms.add("date", phrase, weight=DATE_WEIGHT)
+        phrases = named.phrases()
+        if phrases:
+            terms.add("date", *phrases, weight=DATE_WEIGHT if len(phrases) == 1 else SPAN_WEIGHT)
     found = terms.all()
     if len(found) > QUERY_MAX_TERMS:
         warnings.append(f"the query has more than {QUERY_MAX_TERMS} terms; the rarest are searched")
@@ -120,8 +135,9 @@ def understand(text: str, *, now_ms: int) -> Query:
         text=text,
         terms=found,
         dates=dates,
+        zone=zone,
         asks_when=_WHEN.search(folded) is not None,
-        names=frozenset(name.casefold().removesuffix("'s") for name in _NAME.findall(folded)),
+        names=frozenset(name.casefold().removesuffix("'s") for name in _NAME.findall(fold(text))),
         warnings=tuple(warnings),
     )
 
@@ -129,7 +145,8 @@ def understand(text: str, *, now_ms: int) -> Query:
 def _add_group(terms: _Terms, group: Group, folded: str) -> None:
     whole, *parts = group.tokens
     if group.kind == "cjk":
-        _add_run(terms, group)
+        if not _is_particle(group, folded):
+            _add_run(terms, group)
     elif group.kind == "symbol":
         terms.add("symbol", (whole,))
     elif folded[group.end : group.end + 1] == "*" and len(whole) > 1 and not parts:
@@ -152,18 +169,29 @@ def _add_group(terms: _Terms, group: Group, folded: str) -> None:
                 terms.add("word", (part,))
 
 
+def _is_particle(group: Group, folded: str) -> bool:
+    """Whether it is a Korean particle written onto a word of another script, as in ``Docker를``."""
+    before = folded[group.start - 1 : group.start]
+    return before.isalnum() and before.isascii() and is_ending(group.raw)
+
+
 def _add_run(terms: _Terms, group: Group) -> None:
     tokens = group.tokens
     if len(tokens) == 1:
         if tokens[0] not in CJK:
             terms.add("cjk", tokens)
         return
-    for token in tokens:
+    # tokens are characters and pairs by turns: character, pair, character, pair, ...
+    word = 2 * word_length(group.raw) - 1
+    if word == 1:
+        terms.add("cjk", tokens[:1])
+    says_something = False
+    for place, token in enumerate(tokens):
         if len(token) == 1:
-            if token not in CJK:
+            if token not in CJK and place < word:
                 terms.add("character", (token,), weight=CHARACTER_WEIGHT)
         elif token not in CJK_WORDS and not (token[0] in CJK and token[1] in CJK):
-            terms.add("cjk", (token,))
-    characters = (len(tokens) + 1) // 2
-    if 3 <= characters <= RUN_MAX_CHARS:
-        terms.add("run", tokens, weight=RUN_WEIGHT)
+            terms.add("cjk", (token,), weight=1.0 if place < word else ENDING_WEIGHT)
+            says_something = True
+    if says_something and 3 <= (word + 1) // 2 <= RUN_MAX_CHARS:
+        terms.add("run", tokens[:word], weight=RUN_WEIGHT)

@@ -15,8 +15,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from memory_sqlite.search.candidates import Candidate, Places, Resolved
-from memory_sqlite.search.dates import day_of
+from memory_sqlite.search.candidates import Candidate, Meaning, Places, Resolved
+from memory_sqlite.search.days import day_of
 from memory_sqlite.search.query import Query
 from memory_sqlite.search.sentences import ENDS_IN_QUESTION, HAS_TIME_WORD
 
@@ -104,7 +104,8 @@ class _Worth:
 
 
 class Scorer:
-    """Scores the candidates of one query. ``averages`` are mean token counts by kind, and ``context`` for windows."""
+    """Scores the candidates of one query. ``averages`` are mean token counts by kind, and ``context`` for windows.
+    ``meaning`` says what ``Candidate.meaning`` counts beside the words' 1."""
 
     def __init__(
         self,
@@ -114,7 +115,9 @@ class Scorer:
         now_ms: int,
         projects: frozenset[str],
         speakers: frozenset[str] = frozenset(),
+        meaning: Meaning | None = None,
     ) -> None:
+        self._meaning = meaning or Meaning()
         self._query = query
         self._averages = averages
         self._now_ms = now_ms
@@ -146,6 +149,11 @@ class Scorer:
             held = sum(self._held(candidate, index) for index in self._codes) / len(self._codes)
             score = self._tier * held + (1.0 - self._tier) * score
             parts["identifier"] = held
+        if weight := self._meaning.weight:
+            # a weighted mean: what words found first stays first unless something else is clearly nearer in meaning
+            parts["meaning"] = candidate.meaning
+            counted = weight * self._meaning.messages if candidate.kind == "message" else weight
+            score = (score + counted * candidate.meaning) / (1.0 + weight)
         candidate.score = score
         candidate.parts = parts
         return score
@@ -193,9 +201,11 @@ class Scorer:
 
     def _boosts(self, candidate: Candidate) -> list[tuple[str, float]]:
         boosts: list[tuple[str, float]] = []
-        at = day_of(candidate.at) if candidate.at is not None else None
+        at = candidate.at
         if at is not None and self._query.dates:
-            agreement = max(named.agreement(at) for named in self._query.dates)
+            # a dated note has a day and no time: that day is the same everywhere
+            day = day_of(at, "UTC" if candidate.kind == "note" else self._query.zone)
+            agreement = max(named.agreement(day) for named in self._query.dates)
             boosts.append(("date", 1.0 + (DATE_BOOST - 1.0) * agreement))
         if candidate.kind == "message":
             speaker = (candidate.speaker or "").casefold()
@@ -206,7 +216,7 @@ class Scorer:
             if self._query.asks_when and candidate.flags & HAS_TIME_WORD:
                 boosts.append(("time word", TIME_WORD_BOOST))
         if at is not None:
-            boosts.append(("recency", self._recency(candidate.at or 0)))
+            boosts.append(("recency", self._recency(at)))
         if candidate.importance is not None:
             boosts.append(("importance", 1.0 + IMPORTANCE_STEP * (candidate.importance - 5)))
         if self._projects and not self._projects.isdisjoint(candidate.projects):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import apsw
 
@@ -17,12 +18,20 @@ from memory_sqlite import limits
 from memory_sqlite.errors import Cancelled
 from memory_sqlite.limits import QUERY_MAX_TERMS
 from memory_sqlite.search import match, rank
-from memory_sqlite.search.candidates import Candidate, Candidates, Places, Resolved
+from memory_sqlite.search.candidates import Candidate, Candidates, Meaning, Places, Reading, Resolved
 from memory_sqlite.search.filters import Filters
 from memory_sqlite.search.hydrate import describe, weighables
 from memory_sqlite.search.query import Query, Term
 from memory_sqlite.search.texts import count_in_texts, read_texts
 from memory_sqlite.search.vocabulary import TEXT_COLUMNS, Vocabulary
+
+if TYPE_CHECKING:
+    from memory_sqlite.search.fusion import Residents
+    from memory_sqlite.search.trace import Trace
+    from memory_sqlite.search.vectors.query_vector import QueryVector
+
+Leg = Callable[..., Meaning]
+"""``fusion.look`` with all that it knows before the words have found something."""
 
 BEST_ROWS: Final = 128
 """Rows taken from each lexical table before exact scoring (LoCoMo R@10: .808 with 200, .806 with 100)."""
@@ -32,6 +41,7 @@ LARGE_INDEX_ROWS: Final = 20_000
 """Above it, common terms do not choose candidates while a rarer term is left (375 -> 0.8 ms at 1,000,000 rows)."""
 TRUST_COMPLETION: Final = 0.8
 TRUST_NEAR: Final = (1.0, 0.7, 0.5)
+_NEAR: Final[tuple[Reading, ...]] = ("exact", "one edit", "two edits")
 """By number of edits."""
 
 _WEAK: Final = frozenset({"character", "part"})
@@ -46,16 +56,25 @@ def retrieve(
     limit: int,
     max_bytes: int,
     cancelled: Callable[[], bool] | None = None,
+    trace: Trace | None = None,
+    vector: QueryVector | None = None,
+    residents: Residents | None = None,
 ) -> Candidates:
-    """The best ``limit`` candidates with their texts, best first.
+    """The best ``limit`` candidates with their texts, best first; how they were found is written into ``trace``.
 
+    With ``vector`` what is near in meaning is found too; ``residents`` gives what a warm process keeps in memory.
     ``max_bytes`` bounds the text read; over it ``coverage`` is ``partial``. Raises ``Cancelled`` when ``cancelled()``
     says so or the connection is interrupted.
     """
     if query.is_empty:
         return Candidates((), [], warnings=query.warnings)
+    leg: Leg | None = None
+    if vector is not None:
+        from memory_sqlite.search import fusion  # words alone need none of it
+
+        leg = partial(fusion.look, connection, query.text, vector, filters, residents=residents)
     try:
-        return _retrieve(connection, query, filters, now_ms, limit, max_bytes, cancelled or _never)
+        return _retrieve(connection, query, filters, now_ms, limit, max_bytes, cancelled or _never, trace, leg)
     except apsw.InterruptError as error:
         raise Cancelled("the search was interrupted") from error
 
@@ -72,31 +91,49 @@ def _retrieve(
     limit: int,
     max_bytes: int,
     cancelled: Callable[[], bool],
+    trace: Trace | None,
+    leg: Leg | None,
 ) -> Candidates:
     averages, rows = _statistics(connection)
     vocabulary = Vocabulary(connection, filters.viewer.expression())
     terms = _resolve(vocabulary, query.terms, rows)
     _check(cancelled)
-    if not any(term.chosen and term.count for term in terms) or any(
-        term.term.required and not term.count for term in terms
-    ):
+    demanded = [term for term in terms if term.term.required]
+    spoken = any(term.chosen and term.count for term in terms)
+    if (not spoken and leg is None) or not all(term.count for term in demanded):
         return Candidates(
             terms, [], withheld=_withheld(connection, vocabulary, terms, filters), warnings=query.warnings
         )
-    candidates, averages["context"] = _collect(connection, terms, filters, max(BEST_ROWS, limit), cancelled)
+    candidates: list[Candidate] = []
+    if spoken:
+        candidates, averages["context"] = _collect(connection, terms, filters, max(BEST_ROWS, limit), cancelled, trace)
+    meaning = Meaning()
+    if leg is not None:
+        by_chunk = {candidate.chunk_id: candidate for candidate in candidates}
+        # a text without the words that were demanded is no answer, however near
+        meaning = leg(by_chunk, may_add=not demanded, cancelled=cancelled)
+        candidates = list(by_chunk.values())
     if any(candidate.window for candidate in candidates):
         _weigh_windows(connection, vocabulary, terms)
     _check(cancelled)
     weighables(connection, candidates)
     kept = _strong(candidates, terms)
     names = {name for c in kept if c.speaker and c.kind == "message" for name in c.speaker.casefold().split()}
-    scorer = rank.Scorer(query, terms, averages, now_ms, frozenset(filters.boost_projects), frozenset(names))
+    projects = frozenset(filters.boost_projects)
+    scorer = rank.Scorer(query, terms, averages, now_ms, projects, frozenset(names), meaning)
     for candidate in kept:
         scorer.score(candidate)
     kept.sort(key=_order)
+    if trace is not None:
+        trace.scored = list(kept)
+        trace.weak = frozenset(c.chunk_id for c in candidates).difference(c.chunk_id for c in kept)
     skipped = [index for index, term in enumerate(terms) if not term.chosen and term.count]
     wanted = max(limit, COUNTED_ROWS) if skipped else limit
+    if trace is not None:
+        trace.wanted = wanted
     coverage = read_texts(connection, kept, wanted, max_bytes)
+    if meaning.partial:
+        coverage = "partial"
     kept = [candidate for candidate in kept[:wanted] if candidate.text]
     if skipped:
         count_in_texts(kept, skipped, terms, vocabulary.stem)
@@ -106,7 +143,14 @@ def _retrieve(
         kept = kept[:limit]
     describe(connection, kept)
     _check(cancelled)
-    return Candidates(terms, kept, coverage, _withheld(connection, vocabulary, terms, filters), query.warnings)
+    return Candidates(
+        terms,
+        kept,
+        coverage,
+        _withheld(connection, vocabulary, terms, filters),
+        (*query.warnings, meaning.warning) if meaning.warning is not None else query.warnings,
+        ("lexical", meaning.route) if meaning.route is not None else ("lexical",),
+    )
 
 
 def _order(candidate: Candidate) -> tuple[float, int, int]:
@@ -150,23 +194,26 @@ def _resolve_one(vocabulary: Vocabulary, term: Term, rows: int) -> Resolved:
     probes = term.probes
     counts = [min(vocabulary.count(token) for token in probe) for probe in probes]
     trust = 1.0
+    reading: Reading = "exact"
     if term.kind == "prefix":
+        reading = "completed"
         found = vocabulary.completions(probes[0][0])
         probes = tuple((stem,) for stem in found) or probes
         counts = [vocabulary.count(probe[0]) for probe in probes]
     elif term.kind in ("word", "identifier") and not any(counts):
         found = vocabulary.completions(probes[0][0]) if len(probes[0][0]) > 2 else []
         if found:
-            trust = TRUST_COMPLETION
+            trust, reading = TRUST_COMPLETION, "completed"
         else:
             near = vocabulary.near(probes[0][0])
             found = [stem for stem, _ in near]
-            trust = TRUST_NEAR[near[0][1]] if near else 1.0
+            if near:
+                trust, reading = TRUST_NEAR[near[0][1]], _NEAR[near[0][1]]
         if found:
             probes = tuple((stem,) for stem in found)
             counts = [vocabulary.count(probe[0]) for probe in probes]
     count = max(counts, default=0)
-    return Resolved(term, probes, count, rank.idf(count, rows), trust)
+    return Resolved(term, probes, count, rank.idf(count, rows), trust, reading=reading)
 
 
 def _collect(
@@ -175,6 +222,7 @@ def _collect(
     filters: Filters,
     best: int,
     cancelled: Callable[[], bool],
+    trace: Trace | None,
 ) -> tuple[list[Candidate], float]:
     """The best ``best`` rows of both tables, merged by chunk, and the average length of a window."""
     phrases: list[tuple[str, ...]] = []
@@ -187,6 +235,10 @@ def _collect(
     required = [match.any_of(term.probes) for term in terms if term.term.required]
     clauses = [clause for clause in (filters.viewer.expression(), filters.expression()) if clause is not None]
     chosen = match.any_of(phrases)
+    if trace is not None:
+        own = filters.expression()
+        trace.match = match.expression(TEXT_COLUMNS, chosen, required, [] if own is None else [own])
+        trace.chosen = best
     by_chunk: dict[int, Candidate] = {}
     found, _ = match.best_rows(
         connection,
@@ -269,7 +321,11 @@ def _weigh_windows(connection: apsw.Connection, vocabulary: Vocabulary, terms: t
 def _strong(candidates: list[Candidate], terms: tuple[Resolved, ...]) -> list[Candidate]:
     """Without rows that hold nothing but single characters or pieces of identifiers, when more was to be had."""
     strong = {index for index, term in enumerate(terms) if term.term.kind not in _WEAK}
-    kept = [c for c in candidates if not strong.isdisjoint(c.own) or not strong.isdisjoint(c.window)]
+    kept = [
+        c
+        for c in candidates
+        if not (c.own or c.window) or not strong.isdisjoint(c.own) or not strong.isdisjoint(c.window)
+    ]
     return kept or candidates
 
 

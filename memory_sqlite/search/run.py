@@ -7,7 +7,7 @@ Called by the memory door, ``recall`` and the quality harness.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -23,6 +23,11 @@ from memory_sqlite.search.retrieve import retrieve
 from memory_sqlite.search.vocabulary import Vocabulary
 from memory_sqlite.values import dataclass
 
+if TYPE_CHECKING:
+    from memory_sqlite.search.fusion import Residents
+    from memory_sqlite.search.trace import Trace
+    from memory_sqlite.search.vectors.query_vector import QueryVector
+
 
 @dataclass(frozen=True, slots=True)
 class SearchInfo:
@@ -31,6 +36,8 @@ class SearchInfo:
     coverage: Coverage = "complete"
     withheld: int = 0
     warnings: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ("lexical",)
+    """By which ways candidates were looked for."""
 
 
 def search(
@@ -45,12 +52,20 @@ def search(
     sort: Sort = "score",
     explain: bool = False,
     cancelled: Callable[[], bool] | None = None,
+    trace: Trace | None = None,
+    vector: QueryVector | None = None,
+    residents: Residents | None = None,
+    zone: str = "UTC",
 ) -> tuple[list[Hit], SearchInfo]:
     """Search one generation. Any text is a query; nothing to look for is an empty answer.
 
-    ``now_ms`` gives meaning to relative dates and to recency; ``max_bytes`` bounds the text read. Raises ``Cancelled``.
+    What was done is written into ``trace``, where one is given.
+
+    With ``vector`` what is near in meaning counts beside the words; ``residents`` gives what a warm process keeps in
+    memory for that. ``now_ms`` gives meaning to relative dates and to recency, ``zone`` says where (``days``);
+    ``max_bytes`` bounds the text read. Raises ``Cancelled``, and ``InvalidArgument`` for an unknown zone.
     """
-    query = understand(text, now_ms=now_ms)
+    query = understand(text, now_ms=now_ms, zone=zone)
     candidates = retrieve(
         connection,
         query,
@@ -59,6 +74,9 @@ def search(
         limit=max_results * 3 + 20,
         max_bytes=max_bytes,
         cancelled=cancelled,
+        trace=trace,
+        vector=vector,
+        residents=residents,
     )
     ranked = assemble(
         candidates,
@@ -66,8 +84,11 @@ def search(
         min_score=min_score,
         sort=sort,
         sessions_only=set(filters.sources) == {"sessions"},
+        trace=trace,
     )
-    info = SearchInfo(candidates.coverage, candidates.withheld, candidates.warnings)
+    if trace is not None:
+        trace.query, trace.candidates = query, candidates
+    info = SearchInfo(candidates.coverage, candidates.withheld, candidates.warnings, candidates.routes)
     if not ranked:
         return [], info
     marker = _marker(connection, candidates)
@@ -78,7 +99,7 @@ def _marker(connection: apsw.Connection, candidates: Candidates) -> Marker:
     vocabulary = Vocabulary(connection)
     worth: dict[str, float] = {}
     for resolved in candidates.terms:
-        if resolved.term.kind in ("character", "part") or not resolved.count:
+        if resolved.term.kind in ("character", "part", "run") or not resolved.count:
             continue
         for probe in resolved.probes:
             for token in probe:

@@ -18,7 +18,7 @@ _TIME_WORD: Final = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|this (?:morning|week|month|year|summer|winter|spring|fall)"
     r"|since|recently|just|week(?:end)?s?|months?|years?|days?|monday|tuesday|wednesday|thursday|friday|saturday|sunday"
     r"|january|february|march|april|june|july|august|september|october|november|december|(?:19|20)\d\d)\b"
-    r"|[昨今明前后]天|昨日|今日|明日|去年|今年|明年|上周|下周|星期|月|어제|오늘|내일|지난",
+    r"|[昨今明前后後]天|昨日|今日|明日|去年|今年|明年|[上下先来來][周週]|星期|月|어제|오늘|내일|지난",
     re.I,
 )
 ENDS_IN_QUESTION: Final = 1

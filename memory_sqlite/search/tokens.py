@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final, Literal
 
-from memory_sqlite.search.folding import fold
+from memory_sqlite.search.folding import search_form
 from memory_sqlite.values import dataclass
 
-TOKENIZER_VERSION: Final = 1
+TOKENIZER_VERSION: Final = 2
 """Part of a generation's identity: an index made with another version is rebuilt, never searched."""
 
 TOKEN_MAX_CHARS: Final = 64
@@ -138,7 +138,7 @@ def tokenise(text: str) -> list[str]:
                 tokens += _split_run(run)
         return tokens
     any_run, unspaced, _ = _patterns()
-    for run in any_run.findall(fold(text)):
+    for run in any_run.findall(search_form(text)):
         first = run[0]
         if first < "\u0e00":
             tokens += _split_run(run)
@@ -150,7 +150,7 @@ def tokenise(text: str) -> list[str]:
 
 
 def groups(folded: str) -> Iterator[Group]:
-    """The same split as ``tokenise`` over already folded text, one group per run, with offsets into ``folded``."""
+    """The same split as ``tokenise`` over text in its search form, one group per run, with offsets into ``folded``."""
     if folded.isascii():
         for match in _ASCII_RUN.finditer(folded):
             run = match.group()

@@ -19,6 +19,14 @@ EXPANSIONS_MAX: Final = 6
 FUZZY_BUDGET_S: Final = 0.03
 """Scanning the vocabulary for near words stops after this long: a typo must not cost more than the search."""
 FUZZY_MIN_CHARS: Final = 4
+FUZZY_ENDING_MIN_CHARS: Final = 7
+_ENDINGS: Final = (
+    *("s", "e", "es", "ed", "ing", "er", "ers", "or", "ors", "ion", "ions", "ation", "ations", "ment", "ments"),
+    *("able", "ible", "ly", "ness", "ity", "al", "ally", "ive", "ance", "ence", "ful", "ize", "ized", "ization"),
+)
+"""What the stemmer takes off a well-spelt word."""
+_ENDING_AFTER: Final = 0.5
+"""Of two readings with as many edits the one without such an ending comes first."""
 HIDDEN_LOOKED_AT: Final = 100
 """Expansions of one word that are tried for one who may not see everything, before it is given up."""
 TEXT_COLUMNS: Final = "body question heading path trigger"
@@ -123,7 +131,8 @@ class Vocabulary:
         """Words whose stems are one or two edits away, the most frequent of the nearest first, as ``(word, edits)``.
 
         One edit for words below six characters, two above (a swap of neighbours is one edit). The first character is
-        taken to be right, or swapped with the second: that is what bounds the scan.
+        taken to be right, or swapped with the second: that is what bounds the scan. An ending that is misspelt is no
+        ending to the stemmer, so a longer word is also compared with the stems and their possible endings.
         """
         stem = self.stem(token)
         if len(stem) < FUZZY_MIN_CHARS or not stem.isalpha():
@@ -131,7 +140,8 @@ class Vocabulary:
         allowed = 1 if len(stem) < 6 else 2
         deadline = time.perf_counter() + FUZZY_BUDGET_S
         letters = set(stem)
-        found: list[tuple[int, int, str]] = []
+        heads = _heads(stem) if len(stem) >= FUZZY_ENDING_MIN_CHARS else ()
+        found: list[tuple[float, int, str]] = []
         for first in dict.fromkeys((stem[0], stem[1])):
             rows = self._connection.execute(
                 "SELECT term, doc FROM lexical_vocabulary WHERE term >= ? AND term < ?", (first, first + "\U0010ffff")
@@ -139,17 +149,20 @@ class Vocabulary:
             for number, (term, doc) in enumerate(rows):
                 if number % 256 == 255 and time.perf_counter() > deadline:
                     break
+                edits: float = allowed + 1
                 # an edit changes at most two letters of the set; most words are out after this glance
                 if abs(len(term) - len(stem)) <= allowed and len(letters ^ set(term)) <= 2 * allowed and term.isalpha():
                     edits = distance(stem, term, allowed)
-                    if edits <= allowed:
-                        found.append((edits, -int(doc), str(term)))
+                if edits > 1 and term[:3] in heads and 3 <= len(term) < len(stem) <= len(term) + 7:
+                    edits = min(edits, _with_ending(stem, term) + _ENDING_AFTER)
+                if edits < allowed + 1:
+                    found.append((edits, -int(doc), str(term)))
         found.sort()
         nearest = self._spelled([term for edits, _, term in found if edits == found[0][0]])
         if not nearest and found:  # the nearest are nobody's to see
             found = [item for item in found if item[0] > found[0][0]]
             nearest = self._spelled([term for _, _, term in found])
-        return [(word, found[0][0]) for word in nearest]
+        return [(word, int(found[0][0])) for word in nearest]
 
     def _spelled(self, stems: list[str]) -> list[str]:
         looked_at = 2 * EXPANSIONS_MAX if self._visible is None else HIDDEN_LOOKED_AT
@@ -159,6 +172,20 @@ class Vocabulary:
 
 def _is_word(term: str) -> bool:
     return term.isalpha()
+
+
+def _heads(word: str) -> frozenset[str]:
+    """The first three letters, and with two neighbours of them swapped."""
+    return frozenset((word[:3], word[1] + word[0] + word[2], word[0] + word[2] + word[1]))
+
+
+def _with_ending(word: str, stem: str) -> int:
+    """Edits between a word and a stem with the nearest ending: one is allowed, two from ten letters on; else three."""
+    allowed = 1 if len(word) < 10 else 2
+    if distance(word[: len(stem)], stem, allowed) > allowed:
+        return 3
+    edits = min(distance(word, stem + ending, allowed) for ending in _ENDINGS)
+    return edits if edits <= allowed else 3
 
 
 def distance(left: str, right: str, limit: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 from memory_sqlite.sources.lines import LIST_MARKER, Kind, NoteLines, indent_of
 from memory_sqlite.sources.weights import weight
@@ -26,8 +26,7 @@ _RULE: Final = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*
 _TABLE_RULE: Final = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A run of lines ``first``..``last`` (0-based, inclusive) that belongs together; cut, if need be, at its children.
 
     ``repeats`` says whether lines of it may be repeated as overlap; rows of a table and lines of code are not.
@@ -165,6 +164,8 @@ class _Reader:
         if self.kinds[index] is not Kind.TEXT:
             return True
         first = line.lstrip()[:1]
+        if first.isalpha():
+            return False
         if first == "#":
             return atx_heading(line) is not None
         if first in "*-_" and _RULE.match(line):
@@ -174,7 +175,8 @@ class _Reader:
     def _paragraph(self, index: int) -> int:
         end = index + 1
         while end < self.count and self.lines[end].strip():
-            setext = _SETEXT.match(self.lines[end]) if self.kinds[end] is Kind.TEXT else None
+            underlines = self.lines[end].lstrip()[0] in "=-" and self.kinds[end] is Kind.TEXT
+            setext = _SETEXT.match(self.lines[end]) if underlines else None
             if setext is not None and self._may_be_setext(index, end, setext[1][0]):
                 title = " ".join(line.strip() for line in self.lines[index:end])
                 self._heading(index, end, 1 if setext[1][0] == "=" else 2, title)

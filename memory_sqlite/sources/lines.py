@@ -61,7 +61,8 @@ def read_lines_of_note(text: str) -> NoteLines:
     lines = split_lines(text)
     front = read_front_matter(lines)
     kinds = [Kind.TEXT] * len(lines)
-    _mark_fences(lines, kinds, front.lines)
+    if "```" in text or "~~~" in text:
+        _mark_fences(lines, kinds, front.lines)
     said: dict[int, Annotations] = {}
     if "<!--" in text:
         _mark_comments(lines, kinds, front.lines)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from memory_sqlite.sources.blocks import Node, Section, Weights
 from memory_sqlite.sources.lines import NoteLines
@@ -18,8 +18,7 @@ PIECES_PER_CHUNK: Final = 16
 PATH_SEPARATOR: Final = " > "
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A line, or ``start``..``end`` of an over-long one."""
 
     line: int
@@ -133,9 +132,24 @@ class Packer:
         elif node.children:
             self._place(node.children[0], lead)
             for child in node.children[1:]:
-                self._place(child, [])
+                if not self._add_line(child):
+                    self._place(child, [])
         else:
             self._place_line(node, lead)
+
+    def _add_line(self, node: Node) -> bool:
+        """What ``_place`` does with most lines of a large note, without asking what they are not: whether it did."""
+        current, before, line = self.current, self.weights.before, node.first
+        if node.children or node.last != line or not current.leaves:
+            return False
+        own = before[line + 1] - before[line] - 1
+        grown = current.weight + self._gap(line) + own
+        if grown > self.limit:
+            return False
+        current.leaves.append(Leaf(line, 0, len(self.note.text[line]), own, node.repeats))
+        current.weight = grown
+        self._name()
+        return True
 
     def _place_line(self, node: Node, lead: list[Node]) -> None:
         """Put a line into chunks that, with its headings, is too long for one."""
@@ -185,6 +199,9 @@ class Packer:
             self.current.weight += self._gap(leaf.line)
         self.current.leaves.append(leaf)
         self.current.weight += leaf.weight
+        self._name()
+
+    def _name(self) -> None:
         # what follows front matter in the same chunk names its section
         if self.current.section < 0:
             self.current.section, self.current.heading, self.current.entry = self.number, self.heading, self.entry

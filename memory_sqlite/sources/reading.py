@@ -26,7 +26,7 @@ from memory_sqlite.transcripts import sessions
 from memory_sqlite.transcripts.audience import Audience
 from memory_sqlite.values import dataclass
 
-_LINES = re.compile(r"#L(\d{1,9})(?:-L(\d{1,9}))?$")
+LINE_RANGE = re.compile(r"#L(\d{1,9})(?:-L(\d{1,9}))?$")
 TRANSCRIPT_PATH = re.compile(r"^sessions/([0-9a-f]{32})$")
 RECORD_PATH = re.compile(
     r"^(?:sessions/(?P<token>[0-9a-f]{32})/(?P<folder>memories|scenarios|profiles)|agent-profiles)"
@@ -64,7 +64,7 @@ def read(
     if kind == "record":
         return _read_record(store, audience, requested, rest)
     target = rest if kind == "note" else requested
-    match = _LINES.search(target)
+    match = LINE_RANGE.search(target)
     if match:
         target = target[: match.start()]
         if from_line == 1:

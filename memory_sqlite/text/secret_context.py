@@ -33,12 +33,15 @@ _LABEL: Final = re.compile(
 )
 _WHOLE_WORDS: Final = ("otp", "pin", "key")
 """Kinds whose label is no part of a compound name: a cache_key is not a key."""
-# a plain look for these is ten times faster than the pattern, and most messages hold none
+# looking for these is ten times faster than the pattern, and most texts hold few: the pattern is tried around them only
 _STEMS: Final = (
     *("pass", "phrase", "mnemonic", "otp", "code", "cvv", "cvc", "pwd", "pin", "key", "secret", "token"),
     *("助记词", "助記詞", "验证码", "驗證碼", "密码", "密碼", "口令", "密钥", "秘钥", "密鑰", "私钥", "金鑰", "令牌"),
     *("コード", "キー", "パス", "番号", "鍵", "シークレット", "トークン", "비밀번호", "패스워드"),
 )
+_STEM_REACH: Final = 24
+"""No label begins further than this before its stem, nor ends further than this behind the beginning of it: the longest
+(``one-time passcode``, ``verification code``, ``sharedaccess_key``) have 17 characters."""
 _AFTER: Final = re.compile(
     r"(?:[ \t]{0,3}[(（][^)）\n]{1,40}[)）]|[ \t]+(?:for|to|of|on|at)[ \t]+[^\n.:=;!?,]{1,40}?)?(?:"
     r"(?P<assign>\\?[\"'`*]{0,3}[ \t]{0,3}(?:=>|:=|->|→|[=＝:：])\*{0,2}[ \t]{0,3})"
@@ -168,6 +171,24 @@ def _stands_alone(text: str, match: re.Match[str]) -> bool:
     return not (after.isascii() and after.isalnum())
 
 
+def _labels(lowered: str) -> Iterator[re.Match[str]]:
+    """What ``_LABEL.finditer`` gives, five times faster on texts with few of its words."""
+    stems: list[int] = []
+    for stem in _STEMS:
+        at = lowered.find(stem)
+        while at >= 0:
+            stems.append(at)
+            at = lowered.find(stem, at + 1)
+    done = 0
+    for at in sorted(stems):
+        if at < done:
+            continue  # within the label before
+        match = _LABEL.search(lowered, max(done, at - _STEM_REACH), at + 2 * _STEM_REACH)
+        if match is not None and match.start() <= at:
+            done = match.end()
+            yield match
+
+
 def told(text: str) -> Iterator[Span]:
     """Every value that a telling word before it makes a secret, as (start, end, kind), left to right."""
     done = 0
@@ -175,9 +196,7 @@ def told(text: str) -> Iterator[Span]:
     if len(lowered) != len(text):
         # a few capitals become two characters; positions must stay
         lowered = "".join(letter if len(small := letter.lower()) != 1 else small for letter in text)
-    if not any(stem in lowered for stem in _STEMS):
-        return
-    for match in _LABEL.finditer(lowered):
+    for match in _labels(lowered):
         if match.start() < done or not _stands_alone(text, match):
             continue
         after = _AFTER.match(text, match.end()) or _BARE.match(text, match.end())

@@ -33,42 +33,19 @@ _SHAPES: Final = re.compile(
     r"|(?P<jwt>eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{4,8192}(?:\.[A-Za-z0-9_-]{0,4096})?)"
     r")"
 )
-_PREFIXES: Final = (
-    *(
-        "sk-",
-        "sk_",
-        "rk_",
-        "pk_",
-        "whsec_",
-        "AKIA",
-        "ASIA",
-        "ABIA",
-        "ACCA",
-        "ghp_",
-        "gho_",
-        "ghu_",
-        "ghs_",
-        "ghr_",
-        "github_pat_",
+_PREFIXES: Final = {
+    "_": (
+        *("sk_", "rk_", "pk_", "whsec_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        *("npm_", "hf_", "_v1_"),
     ),
-    *(
-        "glpat-",
-        "gldt-",
-        "glrt-",
-        "glcbt-",
-        "glptt-",
-        "glft-",
-        "gloas-",
-        "glsoat-",
-        "glagent-",
-        "xox",
-        "xapp-",
-        "AIza",
-        "GOCSPX-",
+    "-": (
+        *("sk-", "glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "gloas-", "glsoat-", "glagent-"),
+        *("xapp-", "GOCSPX-", "pypi-", "AGE-SECRET"),
     ),
-    *("ya29.", "npm_", "pypi-", "hf_", "SG.", "_v1_", ":AA", "AGE-SECRET", "eyJ"),
-)
-"""Without any of these in the text none of the shapes can be: a plain look is ten times faster than the pattern."""
+    "": ("AKIA", "ASIA", "ABIA", "ACCA", "xox", "AIza", "ya29.", "SG.", ":AA", "eyJ"),
+}
+"""Without any of these in the text none of the shapes can be: a plain look is ten times faster than the pattern. By a
+character that those of a group have in common."""
 _SLACK_HOOK: Final = re.compile(r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9_/-]{16,255})")
 # a header or a curl argument; a digit is asked for so that "bearer authentication-schemes" stays
 _BEARER: Final = re.compile(
@@ -94,7 +71,8 @@ _BLOCK_END: Final = re.compile(r"-----END (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?:
 _BLOCK_BODY: Final = re.compile(
     r"(?:(?:\\n|\s){1,4}(?:[A-Za-z0-9+/=]{4,4096}|[A-Z][A-Za-z-]{2,20}: [^\n\ufffc]{0,200}))*"
 )
-_CARD: Final = re.compile(r"(?<![\d.\-_A-Za-z])[2-6]\d{3}(?:[ -]?\d){10,12}(?![\d_A-Za-z]|[.-]\d)")
+# a digit first, and then what stands before it: asked the other way round, each character of a text is looked at twice
+_CARD: Final = re.compile(r"[2-6](?<![\d.\-_A-Za-z].)\d{3}(?:[ -]?\d){10,12}(?![\d_A-Za-z]|[.-]\d)")
 
 
 def _luhn(digits: str) -> bool:
@@ -143,7 +121,7 @@ def shaped(text: str) -> Iterator[Span]:
     """Every find as (start, end, kind), in no order and possibly overlapping."""
     if "-----BEGIN" in text:
         yield from _blocks(text)
-    if any(prefix in text for prefix in _PREFIXES):
+    if any(mark in text and any(prefix in text for prefix in group) for mark, group in _PREFIXES.items()):
         for match in _SHAPES.finditer(text):
             yield match.start(), match.end(), (match.lastgroup or "token").replace("_", "-")
     if "hooks.slack.com" in text:

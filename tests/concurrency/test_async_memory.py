@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,13 @@ from typing import Any
 import apsw
 import pytest
 
-from memory_sqlite import AsyncMemory, Memory, errors
+from memory_sqlite import AsyncMemory, Memory, async_memory, errors
+from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.search import run
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+PATIENCE_S = 60.0
 OWNER: dict[str, Any] = {"chat_type": "direct", "sender_is_owner": True}
 
 
@@ -30,22 +31,39 @@ def settings(tmp_path: Path, **others: Any) -> Settings:
     return Settings(data_dir=tmp_path / "data", workspace=tmp_path / "workspace", **others)
 
 
+class Standing(Clock):
+    """No deadline passes by it, however busy the machine is; waiting for something takes as long as it takes."""
+
+    def monotonic(self) -> float:
+        return 1_000.0
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        return event.wait(seconds * 50)
+
+
+@pytest.fixture
+def standing(monkeypatch: pytest.MonkeyPatch) -> Standing:
+    """The clock for recalls that must come back with an answer: their callers do not give up either."""
+    monkeypatch.setattr(async_memory, "_SLACK", 50.0)
+    return Standing()
+
+
 def in_loop(work: Callable[[], Awaitable[None]]) -> None:
     """Run with a limit: a deadlock is a failure, not a hanging test run."""
 
     async def limited() -> None:
-        await asyncio.wait_for(work(), 60)
+        await asyncio.wait_for(work(), 2 * PATIENCE_S)
 
     asyncio.run(limited())
 
 
-def test_every_method_answers_as_memory_does(tmp_path: Path) -> None:
+def test_every_method_answers_as_memory_does(tmp_path: Path, standing: Standing) -> None:
     chosen = settings(tmp_path)
     transcript = tmp_path / "t.jsonl"
     transcript.write_text('{"role": "user", "content": "The quillon is in the attic."}\n', encoding="utf-8")
 
     async def work() -> None:
-        async with await AsyncMemory.open(settings=chosen) as memory:
+        async with await AsyncMemory.open(settings=chosen, clock=standing) as memory:
             receipt = await memory.remember(session="s1", run_id="r1", messages=user("I love oolong tea."), **OWNER)
             assert (receipt.status, len(receipt.facts)) == ("stored", 1)
             again = await memory.remember(session="s1", run_id="r1", messages=user("I love oolong tea."))
@@ -57,7 +75,7 @@ def test_every_method_answers_as_memory_does(tmp_path: Path) -> None:
             block = await memory.recall("what do I like to drink?", session="s1")
             sessions = await memory.sessions()
             status = await memory.status()
-        with Memory.open(settings=chosen) as same:
+        with Memory.open(settings=chosen, clock=standing) as same:
             assert same.search("router VLAN", session="s1") == page
             assert same.get(page.hits[0].reference, session="s1") == passage
             plain = same.recall("what do I like to drink?", session="s1")
@@ -81,9 +99,9 @@ def test_errors_come_out_as_they_are(tmp_path: Path) -> None:
     in_loop(work)
 
 
-def test_many_calls_at_once_all_answer_and_none_is_lost(tmp_path: Path) -> None:
+def test_many_calls_at_once_all_answer_and_none_is_lost(tmp_path: Path, standing: Standing) -> None:
     async def work() -> None:
-        async with await AsyncMemory.open(settings=settings(tmp_path, auto_recall_timeout_ms=5_000)) as memory:
+        async with await AsyncMemory.open(settings=settings(tmp_path), clock=standing) as memory:
             await memory.index()  # a recall that finds a write going on answers from what is indexed
             writes = [
                 memory.remember(
@@ -106,22 +124,22 @@ def test_many_calls_at_once_all_answer_and_none_is_lost(tmp_path: Path) -> None:
 
 
 def test_the_loop_is_never_blocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = threading.Event()
+    begun, release = threading.Event(), threading.Event()
     search = run.search
 
     def slow(*arguments: Any, **options: Any) -> Any:
-        assert release.wait(10)
+        begun.set()
+        assert release.wait(PATIENCE_S)
         return search(*arguments, **options)
 
     async def work() -> None:
         async with await AsyncMemory.open(settings=settings(tmp_path)) as memory:
             monkeypatch.setattr(run, "search", slow)
             searching = asyncio.create_task(memory.search("router"))
-            turns = 0
+            assert await asyncio.to_thread(begun.wait, PATIENCE_S), "the loop went on while the search began"
             for _ in range(20):
-                await asyncio.sleep(0.001)
-                turns += 1
-            assert (turns, searching.done()) == (20, False)
+                await asyncio.sleep(0)
+            assert not searching.done()
             release.set()
             assert (await searching).hits
 
@@ -144,49 +162,60 @@ class Hang:
 
 
 async def until(semaphore: threading.Semaphore) -> None:
-    assert await asyncio.to_thread(semaphore.acquire, True, 10)
+    assert await asyncio.to_thread(semaphore.acquire, True, PATIENCE_S)
 
 
-def test_cancelling_a_recall_stops_its_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelling_a_recall_stops_its_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, standing: Standing
+) -> None:
+    """No deadline passes here: what stops the search is the cancellation."""
+
     async def work() -> None:
-        async with await AsyncMemory.open(settings=settings(tmp_path, auto_recall_timeout_ms=5_000)) as memory:
+        async with await AsyncMemory.open(settings=settings(tmp_path), clock=standing) as memory:
             with monkeypatch.context() as patched:
                 hang = Hang(patched)
                 task = asyncio.create_task(memory.recall("which VLAN has the router?"))
                 await until(hang.begun)
-                started = time.monotonic()
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
                 await until(hang.stopped)
-                assert time.monotonic() - started < 4, "stopped by the cancellation, not by the deadline"
             assert (await memory.recall("which VLAN has the router?")).reason == "ok"
 
     in_loop(work)
 
 
-def test_hanging_recalls_return_on_time_also_when_all_threads_are_taken(
+def test_hanging_recalls_return_also_when_all_threads_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Their searches never end by themselves: that every call returns is the deadline's doing."""
+
     async def work() -> None:
         async with await AsyncMemory.open(settings=settings(tmp_path, auto_recall_timeout_ms=300)) as memory:
             Hang(monkeypatch)
-            started = time.monotonic()
             blocks = await asyncio.gather(*(memory.recall("which VLAN has the router?") for _ in range(20)))
             assert {(block.text, block.reason) for block in blocks} == {("", "timeout")}
-            assert time.monotonic() - started < 2.0
 
     in_loop(work)
 
 
-def test_a_recall_does_not_wait_behind_long_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = threading.Event()
+def test_a_recall_does_not_wait_behind_long_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, standing: Standing
+) -> None:
+    """Every thread for other work is taken, and more of it waits: the recall is answered all the same."""
+    begun, release = threading.Semaphore(0), threading.Event()
+
+    def status() -> dict[str, Any]:
+        begun.release()
+        assert release.wait(3 * PATIENCE_S)
+        return {}
 
     async def work() -> None:
-        async with await AsyncMemory.open(settings=settings(tmp_path, auto_recall_timeout_ms=5_000)) as memory:
-            monkeypatch.setattr(memory._memory, "status", lambda: release.wait(20) and {})
-            long = [asyncio.create_task(memory.status()) for _ in range(8)]
-            await asyncio.sleep(0.05)
+        async with await AsyncMemory.open(settings=settings(tmp_path), clock=standing) as memory:
+            monkeypatch.setattr(memory._memory, "status", status)
+            long = [asyncio.create_task(memory.status()) for _ in range(2 * async_memory._THREADS)]
+            for _ in range(async_memory._THREADS):
+                await until(begun)
             block = await memory.recall("which VLAN has the router?")
             release.set()
             await asyncio.gather(*long)
@@ -195,7 +224,7 @@ def test_a_recall_does_not_wait_behind_long_work(tmp_path: Path, monkeypatch: py
     in_loop(work)
 
 
-def test_closing_finishes_what_was_accepted_and_refuses_the_rest(tmp_path: Path) -> None:
+def test_inv_094_closing_finishes_what_was_accepted_and_refuses_the_rest(tmp_path: Path) -> None:
     chosen = settings(tmp_path)
 
     async def work() -> None:
@@ -253,7 +282,7 @@ def test_opening_that_nobody_waits_for_lets_go(tmp_path: Path, monkeypatch: pyte
 
     def slow(*arguments: Any, **options: Any) -> Memory:
         begun.set()
-        assert release.wait(10)
+        assert release.wait(PATIENCE_S)
         return opening(*arguments, **options)
 
     def close(memory: Memory) -> None:
@@ -265,11 +294,11 @@ def test_opening_that_nobody_waits_for_lets_go(tmp_path: Path, monkeypatch: pyte
 
     async def work() -> None:
         task = asyncio.create_task(AsyncMemory.open(settings=settings(tmp_path)))
-        assert await asyncio.to_thread(begun.wait, 10)
+        assert await asyncio.to_thread(begun.wait, PATIENCE_S)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         release.set()
-        assert await asyncio.to_thread(closed.wait, 10)
+        assert await asyncio.to_thread(closed.wait, PATIENCE_S)
 
     in_loop(work)

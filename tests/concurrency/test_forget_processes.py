@@ -6,70 +6,21 @@ import json
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import apsw
+import pytest
 
 from memory_sqlite import Memory
 from memory_sqlite.config import Settings
 from memory_sqlite.doctor import verify
+from memory_sqlite.forgetting import generations
 from memory_sqlite.model import ForgetReport
 from memory_sqlite.paths import agent_directory
 
-PREAMBLE = """
-import json, sys
-from pathlib import Path
-from memory_sqlite import Memory, errors
-from memory_sqlite.config import Settings
-
-def barrier():
-    print("ready", flush=True)
-    sys.stdin.readline()
-
-def settings():
-    return Settings(data_dir=Path(sys.argv[1]))
-
-def stop_before(module, name, times=1):
-    real, left = getattr(module, name), [times]
-    def stopped(*arguments, **named):
-        left[0] -= 1
-        if left[0] == 0:
-            barrier()
-        return real(*arguments, **named)
-    setattr(module, name, stopped)
-"""
-
-
-class Child:
-    """A process that stops at its barriers until it is told to go on."""
-
-    def __init__(self, script: str, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PREAMBLE + script, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def wait_ready(self) -> None:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line == "ready\n", (line, self.process.stderr.read() if self.process.stderr else "")
-
-    def go(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-
-    def result(self) -> Any:
-        out, err = self.process.communicate(timeout=120)
-        assert self.process.returncode == 0, err[-2000:]
-        return json.loads(out.splitlines()[-1])
-
-
+Start = Callable[..., Any]
+"""The fixture that starts a child of a script and its arguments."""
 SCAN = """
 import sys
 from pathlib import Path
@@ -94,7 +45,7 @@ def transcript(path: Path, count: int) -> Path:
     return path
 
 
-def test_forgetting_during_an_import_leaves_nothing(tmp_path: Path) -> None:
+def test_inv_087_forgetting_during_an_import_leaves_nothing(tmp_path: Path, start: Start) -> None:
     """The importer has stored its first batch and holds the second; after the forgetting it goes on to the end."""
     script = """
 import memory_sqlite.interop.transcripts as importer
@@ -104,7 +55,7 @@ with Memory.open(settings=settings()) as memory:
     print(json.dumps([report.turns_stored, report.forgotten, report.status]))
 """
     file = transcript(tmp_path / "s.jsonl", 1_000)
-    child = Child(script, str(tmp_path / "data"), str(file))
+    child = start(script, tmp_path / "data", file)
     child.wait_ready()
     with Memory.open(settings=Settings(data_dir=tmp_path / "data")) as memory:
         report = memory.forget(sessions=["s-001"])
@@ -120,7 +71,7 @@ with Memory.open(settings=settings()) as memory:
     assert files_with(directory, "granit") == 0
 
 
-def test_forgetting_while_a_turn_waits_to_be_stored(tmp_path: Path) -> None:
+def test_inv_087_forgetting_while_a_turn_waits_to_be_stored(tmp_path: Path, start: Start) -> None:
     """A turn was prepared, with the time it was said, and is stored after the forgetting: it was said before it."""
     script = """
 import memory_sqlite.agent.turns as turns
@@ -132,7 +83,7 @@ with Memory.open(settings=settings()) as memory:
 """
     with Memory.open(settings=Settings(data_dir=tmp_path / "data")) as memory:
         memory.remember(session="s", messages=[{"role": "user", "content": "granite"}])
-        child = Child(script, str(tmp_path / "data"))
+        child = start(script, tmp_path / "data")
         child.wait_ready()
         assert memory.forget(sessions=["s"]).verified
         child.go()
@@ -142,7 +93,9 @@ with Memory.open(settings=settings()) as memory:
     assert verify(agent_directory(tmp_path / "data", "main")) == []
 
 
-def test_forgetting_during_a_rebuild_waits_for_it_and_cleans_it(tmp_path: Path) -> None:
+def test_inv_069_inv_087_forgetting_during_a_rebuild_waits_for_it_and_cleans_it(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The rebuild has read everything and is about to publish. The forgetting deletes the rows, waits for the new
     generation, and takes everything out of it, its deleted words too."""
     script = """
@@ -156,15 +109,20 @@ with Memory.open(settings=settings()) as memory:
         for number in range(40):
             said = [{"role": "user", "content": f"I love {'granite' if number % 2 else 'slate'} number{number}"}]
             memory.remember(session=f"s{number % 2}", messages=said, chat_type="direct", sender_is_owner=True)
-        child = Child(script, str(tmp_path / "data"))
+        child = start(script, tmp_path / "data")
         child.wait_ready()
         reports: list[ForgetReport] = []
+        waits = threading.Event()
+        real = generations.wait_for_builder
+
+        def wait_for_builder(*arguments: Any) -> bool:
+            waits.set()
+            return real(*arguments)
+
+        monkeypatch.setattr(generations, "wait_for_builder", wait_for_builder)
         forgetting = threading.Thread(target=lambda: reports.append(memory.forget(sessions=["s1"])))
         forgetting.start()
-        store = apsw.Connection(str(directory / "memory.sqlite"), flags=apsw.SQLITE_OPEN_READONLY)
-        while store.execute("SELECT count(*) FROM forgettings WHERE stage = 'index'").get != 1:
-            time.sleep(0.005)
-        store.close()
+        assert waits.wait(60), "the rows are gone from the store, and the new generation is waited for"
         child.go()
         assert child.result() == 2
         forgetting.join(60)
@@ -176,7 +134,9 @@ with Memory.open(settings=settings()) as memory:
     assert files_with(directory, "granit") == 0
 
 
-def test_a_builder_that_does_not_end_is_told_and_finished_later(tmp_path: Path, monkeypatch: Any) -> None:
+def test_inv_073_a_builder_that_does_not_end_is_told_and_finished_later(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The forgetting does not wait for ever: it says that an index is being built, and the next open goes on."""
     script = """
 import memory_sqlite.indexing.rebuild as rebuilding
@@ -188,7 +148,7 @@ with Memory.open(settings=settings()) as memory:
     monkeypatch.setattr("memory_sqlite.forgetting.generations.BUILDER_WAIT_S", 0.1)
     with Memory.open(settings=Settings(data_dir=tmp_path / "data")) as memory:
         memory.remember(session="s", messages=[{"role": "user", "content": "granite plan of ours"}])
-        child = Child(script, str(tmp_path / "data"))
+        child = start(script, tmp_path / "data")
         child.wait_ready()
         report = memory.forget(sessions=["s"])
         assert (report.status, report.verified) == ("unfinished", False)
@@ -206,7 +166,7 @@ with Memory.open(settings=settings()) as memory:
     assert files_with(directory, "granit") == 0
 
 
-def test_a_retired_generation_that_is_held_tells_it_to_nobody(tmp_path: Path) -> None:
+def test_a_retired_generation_that_is_held_tells_it_to_nobody(tmp_path: Path, start: Start) -> None:
     """A reader of another process holds generation 1 through a rebuild. The forgetting scrubs the file under it: the
     reader's next question has no answer, and nobody's bytes are left while it still holds the file."""
     script = """
@@ -225,7 +185,7 @@ print(json.dumps(answers))
         memory.remember(session="s", messages=[{"role": "user", "content": "granite plan of ours"}])
         memory.remember(session="t", messages=[{"role": "user", "content": "slate plan of ours"}])
         old = directory / "index-000001.sqlite"
-        child = Child(script, str(tmp_path / "data"), str(old))
+        child = start(script, tmp_path / "data", old)
         child.wait_ready()
         memory.index(full=True)
         assert old.exists()
@@ -246,7 +206,7 @@ print(json.dumps(answers))
     assert verify(directory) == []
 
 
-def test_two_processes_forget_at_once(tmp_path: Path) -> None:
+def test_two_processes_forget_at_once(tmp_path: Path, start: Start) -> None:
     """Each ends with its own gone, and nothing is left to do."""
     script = """
 with Memory.open(settings=settings()) as memory:
@@ -259,7 +219,7 @@ with Memory.open(settings=settings()) as memory:
             said = [{"role": "user", "content": f"granite {number} plan of ours"}]
             memory.remember(session=f"s{number % 12}", messages=said)
         memory.remember(session="kept", messages=[{"role": "user", "content": "slate plan"}])
-    children = [Child(script, str(tmp_path / "data"), str(first)) for first in (0, 1)]
+    children = [start(script, tmp_path / "data", first) for first in (0, 1)]
     for child in children:
         child.wait_ready()
     for child in children:

@@ -61,7 +61,7 @@ class Reader:
 
     def close(self) -> None:
         """End it; returns when it has closed its files."""
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=120)
         assert self._process.returncode == 0
 
 
@@ -74,9 +74,9 @@ def messages(whole: Any) -> int:
 
 
 def test_a_held_generation_answers_the_same_through_three_rebuilds(tmp_path: Path) -> None:
-    """Issue 3, "what it must show", 2: a reader process holds generation n while three full rebuilds are published and
-    more is said. It answers the same throughout and n's file exists; readers that started later saw n+1, n+2 and n+3,
-    each whole; each file goes at the first retirement pass after its reader has closed, and not before."""
+    """A reader process holds generation n while three full rebuilds are published and more is said. It answers the same
+    throughout and n's file exists; readers that started later saw n+1, n+2 and n+3, each whole; each file goes at the
+    first retirement pass after its reader has closed, and not before."""
     data = tmp_path / "data"
     directory = agent_directory(data, "main")
     with Memory.open(settings=Settings(data_dir=data)) as memory:

@@ -92,7 +92,7 @@ def test_inv_020_inv_026_a_slot_is_taken_until_its_process_is_gone(
         running, _ = kit.begin("wait")
         pid = kit.pid()
         running.cancel()
-        assert tried.wait(20)
+        assert tried.wait(60)
         after = kit.ask("echo")
         assert not ended(pid, 0)
         assert (running.done(), after.state) == (False, "queued")
@@ -110,7 +110,7 @@ def serving(tmp_path: Path) -> Iterator[Memory]:
     with Memory.open(tmp_path / "data", serving=True) as memory:
         memory.remember(session="s", messages=[{"role": "user", "content": "granite"}])
         assert memory._opened is not None and memory._opened.workers is not None
-        assert memory._opened.workers.pool.warm(30)
+        assert memory._opened.workers.pool.warm(60)
         yield memory
 
 

@@ -22,7 +22,7 @@ from memory_sqlite.generations import files
 from memory_sqlite.indexing import resume, rows
 from memory_sqlite.paths import STORE_FILE, agent_directory, generation_file
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 LOCK = """
 import sys, apsw
@@ -115,8 +115,8 @@ def test_inv_064_another_process_sees_a_document_before_or_after_and_never_betwe
             within: list[str] = []
             real = rows.put_document
 
-            def put(index: apsw.Connection, document: Any) -> Any:
-                done = real(index, document)
+            def put(index: apsw.Connection, document: Any, *words: Any) -> Any:
+                done = real(index, document, *words)
                 assert index.in_transaction
                 within.append(ask(reader))
                 return done
@@ -131,7 +131,7 @@ def test_inv_064_another_process_sees_a_document_before_or_after_and_never_betwe
 
 
 @pytest.mark.parametrize("moment", ["filling", "publishing"])
-def test_inv_068_what_is_written_during_a_build_is_in_it(
+def test_inv_068_inv_069_what_is_written_during_a_build_is_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """No conflict and no second build: another memory's turn that comes while a generation is filled, or just before it

@@ -55,12 +55,12 @@ def test_a_worker_ends_with_its_parent_whatever_it_is_doing(
         assert ended(pids["worker"])
 
 
-def test_a_worker_ends_when_its_parent_returns_from_main(tmp_path: Path, ended: Callable[..., bool]) -> None:
+def test_inv_019_a_worker_ends_when_its_parent_returns_from_main(tmp_path: Path, ended: Callable[..., bool]) -> None:
     """A host that forgets to close is not kept alive, nor is its worker."""
     with host(tmp_path, "wait") as (process, pids):
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert ended(pids["worker"])
 
 
@@ -101,7 +101,7 @@ def test_workers_are_started_by_module_name_and_take_nothing_from_the_working_di
     monkeypatch.chdir(tmp_path)
     pool = Pool("preparation")
     try:
-        assert pool.warm(30)
+        assert pool.warm(60)
         pid = pool.describe()["pids"][0]
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         assert arguments[0] == sys.executable.encode()

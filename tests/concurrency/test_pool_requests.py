@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
 from typing import Any
 
@@ -16,7 +17,7 @@ from memory_sqlite.processes.gone import Gone
 from memory_sqlite.processes.pending import WorkerDefect
 
 
-def test_an_answer_is_what_was_asked_with_its_bytes(make_kit: Any) -> None:
+def test_inv_059_an_answer_is_what_was_asked_with_its_bytes(make_kit: Any) -> None:
     """JSON of any text, lone surrogates and NUL included, and bytes come back as they were sent."""
     kit = make_kit()
     body = {"text": "héllo 今天 \ud800 \0 😀", "list": [1, 2.5, None, True]}
@@ -25,7 +26,7 @@ def test_an_answer_is_what_was_asked_with_its_bytes(make_kit: Any) -> None:
     assert blob == bytes(range(256))
 
 
-def test_frames_near_the_bound_cross_in_both_directions_at_once(make_kit: Any) -> None:
+def test_inv_059_frames_near_the_bound_cross_in_both_directions_at_once(make_kit: Any) -> None:
     """A large request whose answer is as large blocks neither side: each reads while it writes."""
     kit = make_kit(workers=2)
     blob = b"x" * (FRAME_MAX_BYTES - 1000)
@@ -48,20 +49,35 @@ def test_inv_011_never_more_at_once_than_workers_and_first_come_first_served(mak
     assert second.result()[0]["pid"] != first.result()[0]["pid"]
 
 
-def test_owners_take_turns(make_kit: Any) -> None:
+def test_inv_023_requests_about_one_place_run_beside_each_other_and_a_queued_one_leaves(make_kit: Any) -> None:
+    """Nothing is serialised for a database: both workers work on it at once. One that waits for them and is cancelled
+    disturbs neither."""
+    kit = make_kit(workers=2)
+    first, gate = kit.begin("wait", place="a")
+    second, other = kit.begin("wait", place="a")
+    queued = kit.ask("echo", place="a")
+    queued.cancel()
+    with pytest.raises(errors.Cancelled):
+        queued.result()
+    assert (first.state, second.state) == ("running", "running")
+    kit.open(gate)
+    kit.open(other)
+    assert first.result()[0]["pid"] != second.result()[0]["pid"]
+    assert kit.pool.describe()["lost"] == 0
+
+
+def test_inv_011_owners_take_turns(make_kit: Any) -> None:
     """One agent with many requests delays another agent's by one request, not by all of them."""
     kit = make_kit()
     running, gate = kit.begin("wait", owner="loud")
-    order: list[str] = []
-    pending = []
-    for owner in ("loud", "loud", "loud", "quiet", "third"):
-        pending.append(kit.ask("echo", owner=owner))
-        pending[-1].when_done(lambda owner=owner: order.append(owner))
+    order: queue.SimpleQueue[str] = queue.SimpleQueue()
+    owners = ("loud", "loud", "loud", "quiet", "third")
+    for owner in owners:
+        kit.ask("echo", owner=owner).when_done(lambda owner=owner: order.put(owner))
     kit.open(gate)
-    for one in pending:
-        one.result()
     running.result()
-    assert order == ["loud", "quiet", "third", "loud", "loud"]
+    # a callback may come a moment after whoever waits for the result has it
+    assert [order.get(timeout=60) for _ in owners] == ["loud", "quiet", "third", "loud", "loud"]
 
 
 def test_inv_016_over_the_count_is_refused_at_once_and_accepted_when_load_drops(make_kit: Any) -> None:
@@ -172,13 +188,13 @@ def test_tell_reaches_every_worker_before_what_waits(make_kit: Any) -> None:
     kit = make_kit(workers=2)
     running, gate = kit.begin("wait")
     second, other = kit.begin("wait")
-    order: list[str] = []
+    order: queue.SimpleQueue[str] = queue.SimpleQueue()
     queued = [kit.ask("echo") for _ in range(2)]
     for one in queued:
-        one.when_done(lambda: order.append("queued"))
+        one.when_done(lambda: order.put("queued"))
     told = kit.pool.tell("echo", {"told": True}, lambda answer, blob: answer["pid"])
     for one in told:
-        one.when_done(lambda: order.append("told"))
+        one.when_done(lambda: order.put("told"))
     kit.open(gate)
     running.result()
     assert len(told) == 2
@@ -187,7 +203,7 @@ def test_tell_reaches_every_worker_before_what_waits(make_kit: Any) -> None:
     kit.open(other)
     second.result()
     assert len({one.result() for one in told}) == 2
-    assert order[0] == "told"
+    assert order.get(timeout=60) == "told"
 
 
 def test_answers_are_awaited_from_an_event_loop(make_kit: Any) -> None:

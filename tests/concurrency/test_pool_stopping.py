@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import select
 import signal
 import threading
@@ -11,25 +12,31 @@ from typing import Any
 import pytest
 
 from memory_sqlite import errors
+from memory_sqlite.processes.child import Child
 from memory_sqlite.processes.pending import LATE
 
-LONG_S = 30.0
-"""A grace that no test waits for: with it, an end that came was not a kill."""
+LONG_S = 60.0
+"""A grace that no test waits for: with it, an end that came was not a kill. So long anything else is waited for."""
 
 
-def test_inv_014_a_queued_request_that_is_cancelled_is_never_sent(make_kit: Any) -> None:
-    """It ends at once, the running one is not disturbed, and what it held of the bounds is free."""
-    kit = make_kit(pending=2)
+def test_inv_005_inv_014_a_queued_request_that_is_cancelled_is_never_sent(make_kit: Any) -> None:
+    """It ends at once, the running one is not disturbed, whoever stood behind it moves up, and what it held of the
+    bounds is free."""
+    kit = make_kit(pending=3)
     running, gate = kit.begin("wait")
     begun = kit.pipe()
     queued = kit.ask("wait", {"begun": begun, "gate": begun})
+    behind = kit.ask("echo")
+    with pytest.raises(errors.Overloaded):
+        kit.ask("echo")
     queued.cancel()
     with pytest.raises(errors.Cancelled):
         queued.result()
-    assert running.state == "running"
+    assert (running.state, behind.state) == ("running", "queued")
     after = kit.ask("echo")
     kit.open(gate)
-    assert running.result()[0]["pid"] == after.result()[0]["pid"]
+    pids = {one.result()[0]["pid"] for one in (running, behind, after)}
+    assert len(pids) == 1, "one worker did all three, so that nothing else was ever sent to it"
 
 
 def test_inv_014_a_queued_request_whose_deadline_passes_is_never_sent(make_kit: Any) -> None:
@@ -57,7 +64,7 @@ def test_a_deadline_that_has_passed_is_heard_as_such(make_kit: Any, left: float)
 
 
 @pytest.mark.parametrize("kind", ["polite", "endless", "between"])
-def test_a_running_request_that_is_cancelled_stops_and_its_worker_stays(make_kit: Any, kind: str) -> None:
+def test_inv_025_a_running_request_that_is_cancelled_stops_and_its_worker_stays(make_kit: Any, kind: str) -> None:
     """Loops look, statements are interrupted, and an interrupt that fell between two of them comes again."""
     kit = make_kit(grace_s=LONG_S)
     running, _ = kit.begin(kind)
@@ -84,13 +91,13 @@ def test_inv_013_what_does_not_stop_is_killed_before_anybody_else_begins(make_ki
     kit = make_kit()
     running, _ = kit.begin("wait")
     pid = kit.pid()
-    seen: list[bool] = []
-    running.when_done(lambda: seen.append(ended(pid, 0)))
+    seen: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    running.when_done(lambda: seen.put(ended(pid, 0)))
     after = kit.ask("echo")
     running.cancel()
     with pytest.raises(errors.Cancelled):
         running.result()
-    assert seen == [True]
+    assert seen.get(timeout=LONG_S)
     assert after.result()[0]["pid"] != pid
     assert kit.pool.describe()["lost"] == 0
 
@@ -109,7 +116,7 @@ def test_inv_017_a_cancelled_request_is_charged_until_its_worker_is_free(make_ki
     assert kit.ask("echo").result()
 
 
-def test_an_answer_that_comes_after_the_cancel_is_dropped(make_kit: Any) -> None:
+def test_inv_006_an_answer_that_comes_after_the_cancel_is_dropped(make_kit: Any) -> None:
     """Who cancelled hears ``Cancelled``, whatever the worker had ready."""
     kit = make_kit(grace_s=LONG_S)
     running, gate = kit.begin("wait")
@@ -212,19 +219,31 @@ def test_inv_018_a_worker_that_answers_wrongly_is_retired(make_kit: Any, ended: 
 
 
 @pytest.mark.parametrize("how", ["unasked", "twice"])
-def test_inv_028_words_that_nobody_asked_for_retire_a_worker(make_kit: Any, ended: Any, how: str) -> None:
+def test_inv_028_words_that_nobody_asked_for_retire_a_worker(
+    make_kit: Any, ended: Any, noticed: Any, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     """While it should be idle a worker has nothing to say; what it says is never taken for a later answer."""
     kit = make_kit(rogue=how)
+    started: queue.SimpleQueue[int] = queue.SimpleQueue()
+    real = Child.listen
+
+    def listen(child: Child, *callbacks: Any) -> None:
+        started.put(child.pid)
+        real(child, *callbacks)
+
+    monkeypatch.setattr(Child, "listen", listen)
     if how == "twice":
-        assert kit.ask("echo").result()
+        assert kit.ask("echo", {"well": False}).result()
     else:
-        kit.pool.warm(20)
-    pids = kit.pool.describe()["pids"]
-    assert all(ended(pid) for pid in pids)
+        kit.pool.warm(LONG_S)
+    pid = started.get(timeout=LONG_S)
+    assert ended(pid)
+    assert noticed(kit.pool, [pid])
+    assert kit.pool.describe()["pids"] == []
 
 
 @pytest.mark.parametrize("how", ["no start", "greeting"])
-def test_workers_that_do_not_start_make_the_pool_unavailable(make_kit: Any, how: str) -> None:
+def test_inv_021_workers_that_do_not_start_make_the_pool_unavailable(make_kit: Any, how: str) -> None:
     """After a few attempts callers hear at once that there are no workers here, and read for themselves."""
     kit = make_kit(rogue=how)
     assert kit.pool.available
@@ -264,7 +283,7 @@ def first_ended(*pids: int) -> int:
     for descriptor in by_descriptor:
         poll.register(descriptor, select.POLLIN)
     try:
-        return by_descriptor[poll.poll(20_000)[0][0]]
+        return by_descriptor[poll.poll(LONG_S * 1000)[0][0]]
     finally:
         for descriptor in by_descriptor:
             os.close(descriptor)

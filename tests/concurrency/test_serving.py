@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_sqlite import Memory, errors, paths
+from memory_sqlite.processes.retrieval import Retrieval
 
 WORDS = ["granite quarry", "marble hall", "数据库迁移", "slate roof", "E_LEDGER_0042"]
 
@@ -25,7 +26,7 @@ def serving(tmp_path: Path, workspace: Path) -> Iterator[Memory]:
 
 def pids(memory: Memory) -> list[int]:
     assert memory._opened is not None and memory._opened.workers is not None
-    assert memory._opened.workers.pool.warm(30)
+    assert memory._opened.workers.pool.warm(60)
     return list(memory._opened.workers.pool.describe()["pids"])
 
 
@@ -69,21 +70,28 @@ def test_a_rebuild_is_followed_and_the_old_file_goes(serving: Memory, tmp_path: 
     assert serving.search("marble").hits[0].path == "memory/n1.md"
 
 
-def test_another_owner_publishes_and_the_idle_worker_lets_go(serving: Memory, tmp_path: Path) -> None:
+def test_another_owner_publishes_and_the_idle_worker_lets_go(
+    serving: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The worker holds the generation it last answered from; it is told to let go, and then the file is taken away."""
     pids(serving)
     before = serving.status()["index"]["generation"]
     assert serving.search("granite").hits
     old = paths.generation_file(paths.agent_directory(tmp_path / "data", "main"), before)
+    told = threading.Event()
+    real = Retrieval.let_go
+
+    def let_go(self: Retrieval, path: Path) -> int:
+        count = real(self, path)
+        told.set()
+        return count
+
+    monkeypatch.setattr(Retrieval, "let_go", let_go)
     with Memory.open(tmp_path / "data") as other:
         other.index(full=True)
+    assert told.wait(60)
     assert serving._opened is not None and serving._opened.upkeep is not None
-    pause = threading.Event()
-    for _ in range(200):
-        if not old.exists():
-            break
-        pause.wait(0.1)
-        serving._opened.upkeep.look()
+    serving._opened.upkeep.look()
     assert not old.exists()
     assert serving.search("marble").hits[0].path == "memory/n1.md"
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -13,51 +12,11 @@ from memory_sqlite import Memory
 from memory_sqlite.config import Settings
 from memory_sqlite.paths import agent_directory
 
-PREAMBLE = """
-import json, sys
-from pathlib import Path
-from memory_sqlite import Memory, errors
-from memory_sqlite.config import Settings
-import memory_sqlite.agent.turns, memory_sqlite.agent.reporting
-
-def barrier():
-    print("ready", flush=True)
-    sys.stdin.readline()
-
-def settings(agent="main"):
-    return Settings(data_dir=Path(sys.argv[1]), agent=agent)
-"""
+Start = Callable[..., Any]
+"""The fixture that starts a child of a script and its arguments."""
 
 
-class Child:
-    """A process that stops at its barriers until it is told to go on."""
-
-    def __init__(self, script: str, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PREAMBLE + script, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def wait_ready(self) -> None:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line == "ready\n", (line, self.process.stderr.read() if self.process.stderr else "")
-
-    def go(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-
-    def result(self) -> object:
-        out, err = self.process.communicate(timeout=120)
-        assert self.process.returncode == 0, err[-2000:]
-        return json.loads(out.splitlines()[-1])
-
-
-def together(children: list[Child]) -> None:
+def together(children: Sequence[Any]) -> None:
     """One step: all wait at the barrier, then all are let go."""
     for child in children:
         child.wait_ready()
@@ -65,7 +24,7 @@ def together(children: list[Child]) -> None:
         child.go()
 
 
-def test_case_C064_new_agents_opened_by_many_processes_at_once(tmp_path: Path) -> None:
+def test_case_C064_new_agents_opened_by_many_processes_at_once(tmp_path: Path, start: Start) -> None:
     """C064: 4 processes open the same brand-new agents (12 of them) at once and search; nobody fails, one store each,
     one key, one generation. (8 processes and 20 agents in the case; here there are two cores.)"""
     script = """
@@ -77,7 +36,7 @@ for number in range(12):
         found.append(len(memory.search("granite", sources=("sessions",)).hits))
 print(json.dumps(found))
 """
-    children = [Child(script, str(tmp_path / "data")) for _ in range(4)]
+    children = [start(script, tmp_path / "data") for _ in range(4)]
     for _ in range(12):
         together(children)
     assert [child.result() for child in children] == [[1] * 12] * 4
@@ -91,7 +50,7 @@ print(json.dumps(found))
         assert len(list(directory.glob("index-*.sqlite"))) == 1
 
 
-def test_two_processes_remember_the_same_turns(tmp_path: Path) -> None:
+def test_inv_051_two_processes_remember_the_same_turns(tmp_path: Path, start: Start) -> None:
     """Each of 60 turns comes from both processes at the same moment: exactly one of each is stored, with its layers,
     both processes find what they were given a receipt for, and a third that searches meanwhile never errs."""
     writer = """
@@ -120,8 +79,8 @@ with Memory.open(settings=settings()) as memory:
             assert memory.get(hit.reference).status == "ok"
 print(json.dumps(answers))
 """
-    children = [Child(writer, str(tmp_path / "data")), Child(writer, str(tmp_path / "data"))]
-    watching = Child(reader, str(tmp_path / "data"))
+    children = [start(writer, tmp_path / "data"), start(writer, tmp_path / "data")]
+    watching = start(reader, tmp_path / "data")
     together([*children, watching])
     results = [child.result() for child in children]
     assert isinstance(watching.result(), int)
@@ -137,7 +96,7 @@ print(json.dumps(answers))
         assert status["index"]["lag"] == 0
 
 
-def test_case_C066_searches_during_rebuilds_of_another_process(tmp_path: Path) -> None:
+def test_case_C066_searches_during_rebuilds_of_another_process(tmp_path: Path, start: Start) -> None:
     """C066: while one process rebuilds again and again and another remembers, a third searches: it never errs, always
     finds what was there, and in the end reads the newest generation without being restarted."""
     with Memory.open(settings=Settings(data_dir=tmp_path / "data")) as memory:
@@ -171,8 +130,8 @@ sys.stdin.readline()
 hits = memory.search("gravel59", sources=("sessions",), max_results=1).hits
 print(json.dumps([wrong, "gravel59" in hits[0].excerpt, memory.status()["index"]["generation"]]))
 """
-    data = str(tmp_path / "data")
-    rebuilding, writing, reading = Child(rebuilder, data), Child(writer, data), Child(reader, data)
+    data = tmp_path / "data"
+    rebuilding, writing, reading = start(rebuilder, data), start(writer, data), start(reader, data)
     together([rebuilding, writing, reading])
     numbers = rebuilding.result()
     assert numbers == list(range(2, 10))
@@ -187,7 +146,7 @@ print(json.dumps([wrong, "gravel59" in hits[0].excerpt, memory.status()["index"]
     ]
 
 
-def test_two_processes_rebuild_at_once(tmp_path: Path) -> None:
+def test_inv_082_two_processes_rebuild_at_once(tmp_path: Path, start: Start) -> None:
     """Rebuilds of several processes wait for one another: each gets its own number, one is current in the end."""
     with Memory.open(settings=Settings(data_dir=tmp_path / "data")) as memory:
         for number in range(30):
@@ -197,7 +156,7 @@ memory = Memory.open(settings=settings())
 barrier()
 print(json.dumps([memory.index(full=True).generation is not None for _ in range(4)]))
 """
-    children = [Child(script, str(tmp_path / "data")) for _ in range(3)]
+    children = [start(script, tmp_path / "data") for _ in range(3)]
     together(children)
     assert [child.result() for child in children] == [[True] * 4] * 3
     with Memory.open(settings=Settings(data_dir=tmp_path / "data")) as memory:

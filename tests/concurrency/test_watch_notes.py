@@ -24,7 +24,14 @@ from memory_sqlite.config import ExtraPath
 from memory_sqlite.model import IndexReport
 
 pytest.importorskip("watchfiles")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+
+
+def put(path: Path, text: str) -> None:
+    """Write a note so that whoever looks sees all of it or none: half a note would be a batch of its own."""
+    aside = path.with_name(path.name + ".tmp")
+    aside.write_text(text)
+    aside.replace(path)
 
 
 class Heard:
@@ -79,10 +86,9 @@ def test_case_C130_both_kinds_of_edit_are_taken_in(watch: Watch, workspace: Path
     assert indexed("granite") == ["memory/real.md"]
     (workspace / "memory" / "real.md").write_text("basalt plan\n")
     assert heard.next().changed == 1
-    assert indexed("basalt") == ["memory/real.md"]
-    aside = workspace / "memory" / "real.md.tmp"
-    aside.write_text("marble plan\n")
-    aside.replace(workspace / "memory" / "real.md")
+    while indexed("basalt") != ["memory/real.md"]:  # it may have been seen empty before it was written
+        assert heard.next().changed == 1
+    put(workspace / "memory" / "real.md", "marble plan\n")
     assert heard.next().changed == 1
     assert indexed("marble") == ["memory/real.md"]
     assert indexed("basalt") == []
@@ -113,26 +119,26 @@ def test_case_C130_what_discovery_ignores_is_not_followed(
         for name in (".real.md.swp", "#real.md#", "real.md~", "real.md.tmp", "node_modules/x.md", ".git/y.md"):
             (place / name).write_text("granite leftover")
         (place / ".#real.md").symlink_to("nowhere")
-        (place / "real.md").write_text("granite plan\n")
+        put(place / "real.md", "granite plan\n")
         assert heard.next().added == 1
         assert indexed("granite") == ["memory/real.md"]
         assert heard.batches.empty()
 
 
-def test_folders_that_come_go_and_are_replaced(watch: Watch, workspace: Path, heard: Heard, indexed: Any) -> None:
+def test_inv_099_folders_that_come_go_and_are_replaced(
+    watch: Watch, workspace: Path, heard: Heard, indexed: Any
+) -> None:
     """A note in a folder that was made after the watch began is followed, also when the folder is replaced by another
     one of the same name; a deleted folder takes its notes along."""
     place = workspace / "memory" / "trip"
     place.mkdir()
-    (place / "day.md").write_text("slate\n")
+    put(place / "day.md", "slate\n")
     assert heard.next().added == 1
     shutil.move(place, workspace / "aside")
     place.mkdir()
-    (place / "day.md").write_text("gneiss\n")
-    report = heard.next()
+    put(place / "day.md", "gneiss\n")
     while not indexed("gneiss"):
-        report = heard.next()
-    assert report.status == "ok"
+        heard.next()
     with (place / "day.md").open("a") as file:
         file.write("schist\n")
     while not indexed("schist"):
@@ -143,22 +149,59 @@ def test_folders_that_come_go_and_are_replaced(watch: Watch, workspace: Path, he
     assert indexed("slate") == []
 
 
-def test_note_that_is_still_being_written_is_waited_for(watch: Watch, workspace: Path, heard: Heard) -> None:
-    """Writes that follow one another faster than the settling time are one batch."""
+def test_inv_097_note_that_is_still_being_written_is_waited_for(
+    memory: Memory, workspace: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the system reports is gathered until writing has settled, but not for ever: the library that gathers is told
+    both times, and what it gives at once is one batch, however many writes it was."""
+    gathered: queue.SimpleQueue[set[Any]] = queue.SimpleQueue()
+    asked: list[dict[str, Any]] = []
+
+    class Gathers:
+        Change = watching.library().Change
+
+        @staticmethod
+        def watch(*folders: str, stop_event: threading.Event, **options: Any) -> Iterator[set[Any]]:
+            asked.append(options)
+            while not stop_event.is_set():
+                try:
+                    yield gathered.get(timeout=0.05)
+                except queue.Empty:
+                    yield set()
+
+    monkeypatch.setattr(watching, "library", lambda: Gathers)
     path = workspace / "memory" / "long.md"
-    pause = threading.Event()
-    with path.open("w") as file:
+    with follow(memory, heard):
+        changes = set()
+        with path.open("w") as file:
+            for number in range(20):
+                file.write(f"## part {number}\n\npebble{number}\n\n")
+                file.flush()
+                changes.add((Gathers.Change.modified, str(path), number))
+        assert heard.batches.empty(), "nothing was reported yet"
+        gathered.put(changes)
+        report = heard.next()
+        assert (report.added, report.changed) == (1, 0)
+    assert heard.batches.empty()
+    assert asked[0]["step"] == limits.WATCH_SETTLE_S * 1000 == 200
+    assert asked[0]["debounce"] == limits.WATCH_SETTLE_MAX_S * 1000 == 5_000
+
+
+def test_what_is_written_without_a_pause_is_all_taken_in(
+    watch: Watch, workspace: Path, heard: Heard, indexed: Any
+) -> None:
+    """The real library: in however many batches it comes, the last part is found."""
+    with (workspace / "memory" / "long.md").open("w") as file:
         for number in range(20):
             file.write(f"## part {number}\n\npebble{number}\n\n")
             file.flush()
-            pause.wait(limits.WATCH_SETTLE_S / 10)
-    report = heard.next()
-    assert (report.added, report.changed) == (1, 0)
-    assert heard.batches.empty()
+    while not indexed("pebble19"):
+        heard.next()
+    assert indexed("pebble0") == ["memory/long.md"]
 
 
 @pytest.mark.parametrize("failure", [OSError("OS file watch limit reached."), OSError(24, "Too many open files")])
-def test_case_C130_without_watches_it_looks_and_says_so_once(
+def test_inv_098_case_C130_without_watches_it_looks_and_says_so_once(
     memory: Memory, workspace: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch, failure: OSError
 ) -> None:
     """The host runs out of watches or descriptors: one warning; the notes are looked at all the same, by the watch now
@@ -176,7 +219,7 @@ def test_case_C130_without_watches_it_looks_and_says_so_once(
     (workspace / "memory" / "a.md").write_text("granite\n")
     with follow(memory, heard) as watch:
         assert heard.next().added == 1
-        (workspace / "memory" / "b.md").write_text("basalt\n")
+        put(workspace / "memory" / "b.md", "basalt\n")
         assert heard.next().added == 1
         assert not watch.native
         assert len(heard.warnings) == 1
@@ -184,7 +227,27 @@ def test_case_C130_without_watches_it_looks_and_says_so_once(
     assert memory.search("basalt").hits
 
 
-def test_a_failure_is_told_once_and_made_good(
+def test_inv_097_a_note_that_is_written_while_another_is_taken_in_is_not_lost(
+    watch: Watch, workspace: Path, heard: Heard, indexed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its event comes in the middle of a batch, after that has looked at the folder: it is the next batch."""
+    real = freshness.take_in
+
+    def taking_in(*arguments: Any) -> Any:
+        report = real(*arguments)
+        if report.added:
+            monkeypatch.setattr(freshness, "take_in", real)
+            put(workspace / "memory" / "c.md", "gneiss\n")
+        return report
+
+    monkeypatch.setattr(freshness, "take_in", taking_in)
+    put(workspace / "memory" / "b.md", "basalt\n")
+    assert heard.next().added == 1
+    assert heard.next().added == 1
+    assert (indexed("basalt"), indexed("gneiss")) == (["memory/b.md"], ["memory/c.md"])
+
+
+def test_inv_097_a_failure_is_told_once_and_made_good(
     watch: Watch, workspace: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the index cannot be written nothing is lost: the watch tries again until it can, and warned once."""
@@ -198,7 +261,7 @@ def test_a_failure_is_told_once_and_made_good(
         return real(*arguments)
 
     monkeypatch.setattr(freshness, "take_in", busy)
-    (workspace / "memory" / "b.md").write_text("basalt\n")
+    put(workspace / "memory" / "b.md", "basalt\n")
     assert heard.next().added == 1
     assert len(failures) == 3
     assert len(heard.warnings) == 1
@@ -215,25 +278,42 @@ def test_a_host_whose_callback_fails_goes_on_being_served(memory: Memory, worksp
     with memory.watch(on_batch=fail, on_warning=heard.warn) as watch:
         assert watch.wait_ready(PATIENCE_S)
         for name in ("a.md", "b.md"):
-            (workspace / "memory" / name).write_text("granite\n")
+            put(workspace / "memory" / name, "granite\n")
             assert heard.next().added == 1
         assert heard.warned.wait(PATIENCE_S)
         assert watch.running
     assert all("secret" not in text and "ValueError" in text for text in heard.warnings)
 
 
-def test_closing_the_memory_ends_its_watch(memory: Memory, watch: Watch) -> None:
-    """The memory waits for its watch, though it holds the lock the watch may be waiting for."""
+def test_inv_099_closing_the_memory_ends_its_watch(memory: Memory, watch: Watch, workspace: Path, heard: Heard) -> None:
+    """The memory waits for its watch, though it holds the lock the watch may be waiting for; a closed watch delivers
+    nothing."""
     memory.close()
     assert not watch.running
+    put(workspace / "memory" / "b.md", "basalt\n")
     watch.close()
+    assert heard.batches.empty()
+    assert heard.warnings == []
 
 
-def test_close_does_not_wait_for_the_lock(memory: Memory, watch: Watch, workspace: Path, heard: Heard) -> None:
-    """A watch that waits for a long write of this process ends at once when it is told to, and takes nothing in."""
+def test_inv_099_close_does_not_wait_for_the_lock(memory: Memory, watch: Watch, workspace: Path, heard: Heard) -> None:
+    """A watch that waits for a long write of this process ends when it is told to, and takes nothing in."""
+    waits = threading.Event()
+
+    class Asked:
+        """The memory's lock, which tells that it was asked for."""
+
+        def acquire(self, timeout: float) -> bool:
+            waits.set()
+            return memory._lock.acquire(timeout=timeout)
+
+        def release(self) -> None:
+            memory._lock.release()
+
+    watch._lock = Asked()  # type: ignore[assignment]
     with memory._lock:
-        (workspace / "memory" / "b.md").write_text("basalt\n")
-        threading.Event().wait(limits.WATCH_SETTLE_S * 3)
+        put(workspace / "memory" / "b.md", "basalt\n")
+        assert waits.wait(PATIENCE_S)
         watch.close()
     assert not watch.running
     assert heard.batches.empty()
@@ -275,7 +355,7 @@ def test_watch_command_prints_a_line_a_batch(tmp_path: Path, workspace: Path) ->
     assert process.stdout is not None
     began = json.loads(process.stdout.readline())
     assert began == {"event": "watching", "native": True, "folders": 2}
-    (workspace / "memory" / "a.md").write_text("granite\n")
+    put(workspace / "memory" / "a.md", "granite\n")
     batch = json.loads(process.stdout.readline())
     assert (batch["event"], batch["status"], batch["added"]) == ("batch", "ok", 1)
     process.send_signal(signal.SIGINT)

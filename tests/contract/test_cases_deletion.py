@@ -86,7 +86,7 @@ def test_case_C138_a_deleted_session_is_not_searchable(memory: Memory, tmp_path:
 
 
 def test_case_C140_one_of_two_alike_goes_alone(memory: Memory, workspace: Path) -> None:
-    """The half about vectors belongs to the issue that brings them. Alike files have the same bytes: a forgotten
+    """C140 for words; vectors have tests of their own. Alike files have the same bytes: a forgotten
     version is that of one path."""
     for name in ("a.md", "b.md", "c.md"):
         (workspace / "memory" / name).write_text("Shared granite paragraph.\n")
@@ -175,7 +175,7 @@ def test_case_C142_a_slow_search_does_not_tell_what_was_forgotten_meanwhile(
     assert any("slate alone" in hit.excerpt for hit in hits)
 
 
-def test_a_hit_whose_message_is_gone_is_not_told(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inv_039_a_hit_whose_message_is_gone_is_not_told(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the index cannot be brought up to date, as for a reader while a forgetting waits to go on."""
     memory.remember(session="s", messages=[{"role": "user", "content": "I love marble"}])
     assert memory._opened is not None

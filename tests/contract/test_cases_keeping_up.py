@@ -139,9 +139,9 @@ def test_case_C144_one_new_message_files_one_message(tmp_path: Path, monkeypatch
     filed: list[str] = []
     real = rows.put_document
 
-    def put_document(index: apsw.Connection, document: Document) -> int:
+    def put_document(index: apsw.Connection, document: Document, *words: Any) -> int:
         filed.append(document.kind)
-        return real(index, document)
+        return real(index, document, *words)
 
     monkeypatch.setattr(rows, "put_document", put_document)
     with Memory.open(tmp_path / "data") as memory:

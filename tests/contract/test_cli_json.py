@@ -14,7 +14,7 @@ from memory_sqlite.cli.app import root
 from memory_sqlite.cli.hits import heading
 from memory_sqlite.model import Hit
 
-PAGE = ["ok", "query", "hits", "coverage", "stale", "warnings", "withheld", "disabled"]
+PAGE = ["ok", "query", "hits", "coverage", "stale", "warnings", "withheld", "disabled", "routes"]
 HIT = [
     "reference", "path", "start_line", "end_line", "excerpt", "matches", "score", "source", "layer", "citation",
     "provenance", "time", "heading", "title", "session", "message_id", "speaker", "importance", "triggers", "projects",
@@ -35,7 +35,7 @@ IMPORTED = [
 ]  # fmt: skip
 INDEXED = [
     "ok", "status", "generation", "added", "changed", "removed", "unchanged", "chunks", "applied_changes", "seconds",
-    "problems",
+    "problems", "vectors",
 ]  # fmt: skip
 SESSION = [
     "session", "token", "chat_type", "kind", "sender_is_owner", "owner_private", "indexed", "project", "turns",
@@ -44,8 +44,23 @@ SESSION = [
 STATUS = [
     "ok", "agent", "status", "data_dir", "store", "workspace", "compatibility", "profile_scope", "redact_secrets",
     "encrypted", "library", "retention_days", "read_only", "sessions", "internal_sessions", "turns", "messages",
-    "records", "superseded", "redactions", "shortened", "sizes", "index",
+    "records", "superseded", "redactions", "shortened", "sizes", "index", "vectors",
 ]  # fmt: skip
+EXPLANATION = [
+    "ok", "query", "now", "zone", "tokens", "left_out", "terms", "dates", "filters", "match", "routes", "scored",
+    "candidates", "target", "coverage", "stale", "warnings", "withheld", "disabled",
+]  # fmt: skip
+TERM = ["text", "kind", "reading", "words", "weight", "documents", "rarity", "required", "chosen"]
+CANDIDATE = [
+    "rank", "reference", "citation", "source", "layer", "score", "parts", "terms", "nearby", "verdict", "place", "of",
+]  # fmt: skip
+TARGET = [
+    "reference", "found", "reason", "detail", "passages", "citation", "rank", "place", "score", "parts", "terms",
+    "missing", "filters", "of",
+]  # fmt: skip
+EVALUATION = ["ok", "k", "overall", "categories", "p50_ms", "p95_ms", "answers", "warnings", "disabled"]
+MEASURED = ["questions", "figures", "empty", "empty_right"]
+ANSWERED = ["line", "category", "rank", "recall", "right", "ms"]
 QUICKSTART = [
     "ok", "agent", "data_dir", "workspace", "files", "imported", "indexed", "searches", "recall", "status",
 ]  # fmt: skip
@@ -108,6 +123,28 @@ def test_documents_of_the_main_job(tmp_path: Path) -> None:
     assert (status["agent"], status["turns"], status["index"]["documents"]["note"]) == ("main", 1, 1)
 
 
+def test_documents_of_explain_and_eval(tmp_path: Path) -> None:
+    """The fields of each, in order, with a thing asked about that is found."""
+    note = tmp_path / "workspace" / "memory" / "net.md"
+    note.parent.mkdir(parents=True)
+    note.write_text("# Network\n\nThe router is in VLAN 20.\n")
+    call("index", "--workspace", str(tmp_path / "workspace"))
+    explained = call("explain", "router VLAN", "memory/net.md")
+    assert list(explained) == EXPLANATION
+    assert list(explained["terms"][0]) == TERM
+    assert list(explained["candidates"][0]) == CANDIDATE
+    assert list(explained["target"]) == TARGET
+    assert (explained["target"]["reason"], explained["target"]["place"]) == ("hit", 1)
+    assert call("explain", "router")["target"] is None
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"query": "router", "expected": ["memory/net.md"]}\n')
+    evaluation = call("eval", str(queries))
+    assert list(evaluation) == EVALUATION
+    assert list(evaluation["overall"]) == list(evaluation["categories"][""]) == MEASURED
+    assert list(evaluation["answers"][0]) == ANSWERED
+    assert evaluation["overall"]["figures"]["recall@10"] == 1.0
+
+
 def test_documents_of_imports(tmp_path: Path) -> None:
     """One odd line costs that line: the report counts it, the exit code stays 0."""
     transcript = tmp_path / "chat.jsonl"
@@ -162,6 +199,10 @@ def test_every_field_is_documented() -> None:
     for names in (PAGE, HIT, PASSAGE, BLOCK, RECEIPT, IMPORTED, INDEXED, SESSION, STATUS, QUICKSTART):
         for name in names[1:]:
             assert f"`{name}`" in text, name
+    for command, names in (("explain", EXPLANATION + TERM + CANDIDATE + TARGET), ("eval", EVALUATION + MEASURED)):
+        section = text.split(f"## `{command}`", 1)[1].split("\n## ", 1)[0]
+        for name in (*names[1:], *(ANSWERED if command == "eval" else ())):
+            assert f"`{name}`" in section, (command, name)
 
 
 def test_a_hit_for_people_has_rank_score_citation_and_time() -> None:

@@ -138,17 +138,42 @@ def test_the_annotated_note_of_the_docs(memory: Memory, workspace: Path) -> None
     assert not memory.search("deploys router", projects=["github.com/other/one"]).hits
 
 
-def test_every_rule_of_the_table_names_tests_that_exist() -> None:
-    """The 102 rules: each has a row, and every test a row names is in the tree."""
+def rules() -> list[tuple[int, str, str]]:
+    """The rows of the table of rules: number, state, and what stands there for it."""
     text = page("architecture.md").split("## Rules of the nearest product", 1)[1]
-    rows = [line for line in text.splitlines() if re.match(r"\| \d+ \|", line)]
-    assert [int(row.split("|")[1]) for row in rows] == list(range(1, 103))
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
+    return [(int(row[0]), row[2], row[3]) for row in cells if row[0].isdigit()]
+
+
+def defined(*folders: str) -> set[str]:
+    """Every test in these folders."""
     tests = Path(__file__).parents[1]
-    defined = {
+    return {
         name
-        for path in tests.rglob("test_*.py")
+        for folder in folders or ("",)
+        for path in (tests / folder).rglob("test_*.py")
         for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(encoding="utf-8"), re.M)
     }
-    named = {name for row in rows for name in re.findall(r"`(test_\w+)", row) if not name.endswith("_")}
-    files = {path.stem for path in tests.rglob("test_*.py")}
-    assert named - defined - files == set()
+
+
+def test_every_rule_of_the_table_names_tests_that_exist() -> None:
+    """The 102 rules: each has a row, and every test a row names is in the tree."""
+    assert [number for number, _, _ in rules()] == list(range(1, 103))
+    assert {state for _, state, _ in rules()} == {"met", "met differently", "not applicable"}
+    named = {name for _, _, said in rules() for name in re.findall(r"`(test_\w+)", said) if not name.endswith("_")}
+    files = {path.stem for path in Path(__file__).parents[1].rglob("test_*.py")}
+    assert named - defined() - files == set()
+
+
+def test_every_rule_that_is_met_has_a_test_of_its_number() -> None:
+    """In the folders for it; and a test that carries a number is named by the row of that number."""
+    numbered = {name for name in defined("concurrency", "faults", "contract") if name.startswith("test_inv_")}
+    for number, state, said in rules():
+        named = set(re.findall(r"`(test_\w+)", said))
+        own = {name for name in numbered if f"inv_{number:03d}_" in name}
+        if state == "not applicable":
+            assert not own, number
+        else:
+            assert own & named, f"rule {number} names no test of its own"
+            assert own <= named, f"rule {number} does not name {sorted(own - named)}"
+    assert not {name for name in defined() - numbered if re.search(r"inv_\d", name)}, "numbered tests have their place"

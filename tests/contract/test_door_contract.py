@@ -110,10 +110,13 @@ CALLS: dict[str, Callable[[Memory], Any]] = {
     "remember": lambda memory: memory.remember(session="s", messages=PERSON),
     "import_transcripts": lambda memory: memory.import_transcripts(["nowhere.jsonl"]),
     "import_layered": lambda memory: memory.import_layered("nowhere"),
+    "remember_facts": lambda memory: memory.remember_facts([{"content": "The key is granite."}], session="s"),
+    "facts": lambda memory: memory.facts("granite"),
     "index": lambda memory: memory.index(),
     "reset": lambda memory: memory.reset(),
     "forget": lambda memory: memory.forget(sessions=["nobody"], dry_run=True),
     "search": lambda memory: memory.search("granite"),
+    "explain": lambda memory: memory.explain("granite", "MEMORY.md"),
     "get": lambda memory: memory.get("MEMORY.md"),
     "recall": lambda memory: memory.recall("granite"),
     "sessions": lambda memory: memory.sessions(),
@@ -161,7 +164,20 @@ def test_disabled_memory_gives_no_handle(tmp_path: Path, name: str) -> None:
 # --- threads -------------------------------------------------------------------------------------------------------
 
 
-def test_one_memory_from_many_threads(memory: Memory) -> None:
+def test_inv_096_two_memories_of_one_agent_each_keep_their_own_settings(tmp_path: Path) -> None:
+    """Settings never change under an open memory: another one with others is another memory, over the same index; what
+    one remembers the other finds, each as it was told to answer."""
+    few = Settings(data_dir=tmp_path / "data", max_search_results=1)
+    many = Settings(data_dir=tmp_path / "data", max_search_results=10)
+    with Memory.open(settings=few) as one, Memory.open(settings=many) as other:
+        for number, memory in enumerate((one, other, one)):
+            memory.remember(session="s", messages=[{"role": "user", "content": f"granite {number}"}])
+        assert (len(one.search("granite", session="s").hits), one.settings) == (1, few)
+        assert (len(other.search("granite", session="s").hits), other.settings) == (3, many)
+        assert one.status()["index"]["generation"] == other.status()["index"]["generation"] == 1
+
+
+def test_inv_096_one_memory_from_many_threads(memory: Memory) -> None:
     """Writes take turns, reads go on beside them; every call ends right."""
     problems: list[BaseException] = []
 

@@ -42,7 +42,7 @@ def sessions(data: Path) -> list[str]:
     return [row["session"] for row in listed]
 
 
-def test_dry_run_and_real_run_agree(data: Path) -> None:
+def test_inv_088_dry_run_and_real_run_agree(data: Path) -> None:
     """The same numbers, and only the second one does anything; unknown names are no failure."""
     planned = answer(data, "--session", "friday", "--session", "nope", "--dry-run")
     assert (planned["status"], planned["unresolved"], planned["turns"]) == ("planned", ["nope"], 1)

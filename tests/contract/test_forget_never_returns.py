@@ -75,7 +75,7 @@ def test_a_session_that_goes_on_begins_anew(memory: Memory) -> None:
     assert (found(memory, "granite"), found(memory, "basalt"), found(memory, "marble")) == (False, False, True)
 
 
-def test_an_imported_session_is_never_imported_again(memory: Memory, tmp_path: Path) -> None:
+def test_inv_086_an_imported_session_is_never_imported_again(memory: Memory, tmp_path: Path) -> None:
     """Nor what its file has gained since, nor from a copy under another name, nor after a rebuild."""
     file = transcript(tmp_path / "s.jsonl", ["granite plan", "basalt plan"])
     assert memory.import_transcripts([file]).turns_stored == 1

@@ -19,10 +19,10 @@ from memory_sqlite.doctor import verify
 from memory_sqlite.forgetting import generations as forgotten_generations
 from memory_sqlite.generations import files, registry
 from memory_sqlite.indexing import apply, identity, rebuild, rows
+from memory_sqlite.indexing import notes as notes_index
 from memory_sqlite.model import SourceProblem
 from memory_sqlite.paths import STORE_FILE, agent_directory, generation_file
 from memory_sqlite.sources import conversation
-from memory_sqlite.sources import notes as note_sources
 from memory_sqlite.storage import connection as connections
 
 LOOK = 1_100
@@ -81,7 +81,7 @@ def test_inv_056_work_that_found_nothing_to_do_hides_no_failure(
     """A note that could not be read stays dirty and reported however often something else succeeds."""
     (workspace / "memory" / "a.md").write_text("granite plan\n")
     with monkeypatch.context() as unreadable:
-        unreadable.setattr(note_sources, "read_note", lambda place: SourceProblem(place.path, "cannot be read"))
+        unreadable.setattr(notes_index, "_read", lambda place: SourceProblem(place.path, "cannot be read"))
         first = memory.index()
         assert say(memory, "marble").searchable
         second = memory.index()

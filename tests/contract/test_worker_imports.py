@@ -16,6 +16,7 @@ from memory_sqlite.processes import envelopes, frames, hits, prepared
 from memory_sqlite.processes.envelopes import Reply, Request
 from memory_sqlite.processes.frames import Frame, FrameReader
 from memory_sqlite.processes.hits import SearchRequest
+from memory_sqlite.processes.prepare import WordsOf
 from memory_sqlite.search.filters import OPERATOR, Filters
 from memory_sqlite.sources.discovery import discover
 
@@ -108,20 +109,25 @@ def test_the_retrieval_worker_has_loaded_nothing_but_reading(tmp_path: Path, gen
 
 
 def test_the_preparation_worker_has_loaded_nothing_but_preparing(tmp_path: Path, workspace: Path) -> None:
-    """After a note with annotations, front matter and CJK, and after tokens of messages; no database is opened."""
-    (workspace / "MEMORY.md").write_text("---\ntitle: T\n---\n- 今天 <!-- trigger: tea -->\n", encoding="utf-8")
+    """After a note with annotations, front matter, CJK and a secret, and after tokens of messages; no database is
+    opened."""
+    (workspace / "MEMORY.md").write_text(
+        "---\ntitle: T\n---\n- 今天 <!-- trigger: tea -->\n- my password is zebra77pass\n", encoding="utf-8"
+    )
     place = discover(workspace, ()).places[0]
-    documents = {"documents": [["message", "", "s", [["Does it? Yes, today.", "", []]]]]}
+    note, data = prepared.notes_json([(place, place.absolute.read_bytes())], True)
+    documents, texts = prepared.asked_json([WordsOf("message", "", "s", (("Does it? Yes, today.", "", ""),))])
     modules, replies = loaded_after(
         tmp_path,
         "preparation",
         [
-            (Request(1, "note", prepared.place_json(place)), place.absolute.read_bytes()),
-            (Request(2, "words", documents), b""),
+            (Request(1, "notes", note), data),
+            (Request(2, "words", documents), texts),
         ],
     )
     assert [reply.outcome for reply in replies] == ["ok", "ok"]
-    assert replies[0].body["document"] is not None
+    (made,) = prepared.prepared_of(replies[0].body, replies[0].blob, [place])
+    assert made.document is not None and "[secret:" in made.document.chunks[-1].text
     assert "memory_sqlite.sources.markdown" in modules
     assert forbidden(modules) == []
 

@@ -24,8 +24,7 @@ from memory_sqlite.doctor import verify
 from memory_sqlite.generations import files
 from memory_sqlite.paths import agent_directory
 
-DISK = runpy.run_path(str(Path(__file__).with_name("child_faulty_disk.py")), run_name="disk")
-KINDS = [f"{place}-{call}" for place in ("wal", "main") for call in ("write", "sync", "truncate")]
+DISK = runpy.run_path(str(Path(__file__).with_name("faulty_vfs.py")))
 NOTES = 5
 
 
@@ -74,7 +73,7 @@ class Scene:
         self.turns += 1
 
     def arm(self) -> None:
-        self.faults.count, self.faults.at = 0, self.at
+        self.faults.arm(self.at)
 
     def number(self) -> int:
         assert self.memory._opened is not None
@@ -132,9 +131,7 @@ def one(scene: Scene, operation: str) -> dict[str, Any]:
     """One fault and what is there after the next open."""
     before, known = scene.number(), scene.filed()
     outcome = attempt(getattr(scene, operation))
-    reached = 0 < scene.at <= scene.faults.count
-    calls = scene.faults.count
-    scene.faults.at = 0
+    calls, reached = scene.faults.disarm()
     scene.close()
     scene.memory = scene.open()
     findings = [found.code for found in verify(scene.directory) if found.severity != "info"]
@@ -173,15 +170,12 @@ def main(data: str, workspace: str, operation: str, points: str) -> None:
     disk = DISK["FaultyDisk"](faults)
     scene = Scene(Path(data), Path(workspace), faults)
     outcomes = []
-    for kind in KINDS:
+    for kind in DISK["KINDS"]:
         faults.kind = kind
         scene.at = 0
         unharmed = one(scene, operation)
         outcomes.append({"kind": kind, "at": 0, **unharmed})
-        wanted = min(unharmed["calls"], int(points))
-        for point in range(wanted):
-            # the first call, the last one, and those between
-            scene.at = 1 + point * (unharmed["calls"] - 1) // max(1, wanted - 1)
+        for scene.at in DISK["spread"](unharmed["calls"], int(points)):
             outcomes.append({"kind": kind, "at": scene.at, **one(scene, operation)})
     scene.close()
     del disk

@@ -7,67 +7,54 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 CHILD = Path(__file__).with_name("child_faulty_disk.py")
 TYPED = {"disk_full", "store_damaged", "index_unavailable"}
 
+POINTS = int(os.environ.get("MEMORY_SQLITE_SWEEP", "8"))
+"""Calls of a kind that fail, each in an operation of its own: from about 120 on it is every one."""
 RUNS = [
-    ("remember", "wal-write", 3),
-    ("remember", "wal-sync", 1),
-    ("rebuild", "main-sync", 1),
-    ("rebuild", "main-write", 19),
-    ("rebuild", "wal-sync", 1),
-    ("rebuild", "main-truncate", 1),
-    ("checkpoint", "main-write", 7),
-    ("checkpoint", "main-sync", 1),
+    ("remember", "wal-write"),
+    ("remember", "wal-sync"),
+    *[("rebuild", f"{place}-{call}") for place in ("wal", "main") for call in ("write", "sync", "truncate")],
+    ("checkpoint", "main-write"),
+    ("checkpoint", "main-sync"),
+    ("checkpoint", "main-truncate"),
 ]
-
-
-def run(tmp_path: Path, operation: str, kind: str, step: int) -> dict[str, list[list[object]]]:
-    done = subprocess.run(
-        [sys.executable, str(CHILD), str(tmp_path / "data"), kind, operation, str(step)],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    answer: dict[str, list[list[object]]] = json.loads(done.stdout)
-    return answer
-
-
-def check(answer: dict[str, list[list[object]]], operation: str, kind: str) -> None:
-    outcomes = answer["outcomes"]
-    assert answer["lag"] == 0
-    for number, (outcome, again, searchable, found, turns, messages) in enumerate(outcomes, 1):
-        # after the fault is gone the same call ends with the turn there exactly once, whole, and found
-        assert (searchable, found, turns, messages) == (True, 2, number, 2 * number), (number, outcome)
-        if kind.startswith("wal") and operation == "remember":
-            # an error means that nothing was stored; a receipt, even one that admits a lagging index, that all was
-            assert again == ("stored" if outcome in TYPED else "duplicate"), (number, outcome)
-        if kind.startswith("wal") and operation != "checkpoint":
-            assert outcome in TYPED | {"ok", "stored", "stored, not searchable"}, (number, outcome)
-
-
-@pytest.mark.parametrize(("operation", "kind", "step"), RUNS)
-def test_disk_that_fails_once(tmp_path: Path, operation: str, kind: str, step: int) -> None:
-    """Whatever one call to the disk fails while remembering, rebuilding or closing, memory ends right."""
-    answer = run(tmp_path, operation, kind, step)
-    assert len(answer["outcomes"]) > 1, "no fault was ever reached"
-    check(answer, operation, kind)
+"""Remembering makes no calls of the other kinds; closing after it does (``checkpoint``)."""
 
 
 @pytest.mark.sweep
-@pytest.mark.skipif("MEMORY_SQLITE_SWEEP" not in os.environ, reason="long: set MEMORY_SQLITE_SWEEP")
-@pytest.mark.parametrize(
-    ("operation", "kind", "step"),
-    [("remember", "wal-write", 1), ("rebuild", "wal-write", 5), ("rebuild", "main-write", 1)],
-)
-def test_disk_that_fails_at_every_write(tmp_path: Path, operation: str, kind: str, step: int) -> None:
-    """The same at every single write."""
-    check(run(tmp_path, operation, kind, step), operation, kind)
+@pytest.mark.parametrize(("operation", "kind"), RUNS)
+def test_disk_that_fails_once(tmp_path: Path, operation: str, kind: str) -> None:
+    """Whatever one call to the disk fails while remembering, rebuilding or closing, memory ends right."""
+    done = subprocess.run(
+        [sys.executable, str(CHILD), str(tmp_path / "data"), kind, operation, str(POINTS)],
+        capture_output=True,
+        text=True,
+        timeout=1_200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    answer: dict[str, Any] = json.loads(done.stdout)
+    first, unharmed, *outcomes = answer["outcomes"]
+    assert sum(reached for reached, *_ in outcomes) >= min(answer["calls"], POINTS) // 2 + 1
+    assert first[:2] == unharmed[:2] == [False, "stored" if operation == "remember" else "ok"]
+    assert (answer["lag"], answer["findings"]) == (0, [])
+    for number, (reached, outcome, again, searchable, found, turns, messages) in enumerate(answer["outcomes"], 1):
+        # after the fault is gone the same call ends with the turn there exactly once, whole, and found
+        assert (searchable, found, turns, messages) == (True, 2, number, 2 * number), (number, outcome)
+        if kind.startswith("wal"):
+            # a rebuild closes the former writer, whose last checkpoint syncs the WAL: SQLite shrugs, apsw raises it
+            shrugged = {"raw IOError"} if (operation, kind) == ("rebuild", "wal-sync") else set()
+            assert outcome in TYPED | shrugged | {"ok", "stored", "stored, not searchable"}, (number, outcome)
+            # an error means that nothing was stored; a receipt, even one that admits a lagging index, that all was
+            if operation == "remember":
+                assert again == ("stored" if outcome in TYPED else "duplicate"), (number, outcome)
+        assert reached or outcome in ("ok", "stored"), (number, outcome)
 
 
 FULL = """

@@ -14,6 +14,7 @@ import pytest
 
 CHILD = Path(__file__).with_name("child_faulty_index.py")
 POINTS = int(os.environ.get("MEMORY_SQLITE_SWEEP", "4"))
+"""Calls of each kind that fail, each in an operation of its own: from about 60 on it is every one."""
 TYPED = {"disk_full", "store_damaged", "index_unavailable"}
 
 
@@ -22,7 +23,7 @@ def outcomes(data: Path, workspace: Path, operation: str) -> list[dict[str, Any]
         [sys.executable, str(CHILD), str(data), str(workspace), operation, str(POINTS)],
         capture_output=True,
         text=True,
-        timeout=230,
+        timeout=1_200,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -121,11 +121,11 @@ def sweep(data: Path, kills: int, seed: int) -> None:
     assert len(left) == 2, left
 
 
-def test_kill_nine_keeps_what_was_acknowledged(tmp_path: Path) -> None:
-    """C078, and the issue's third requirement, with a full rebuild after every 20 turns for kills to fall into: after
-    each kill every acknowledged turn is there with all its layers and is found, none is partly there, and the replay
-    of the whole stream ends with exactly one of each."""
-    sweep(tmp_path / "data", 12, seed=20260715)
+def test_case_C078_kill_nine_keeps_what_was_acknowledged(tmp_path: Path) -> None:
+    """C078, with a full rebuild after every 20 turns for kills to fall into: after each kill every acknowledged turn is
+    there with all its layers and is found, none is partly there, and the replay of the whole stream ends with exactly
+    one of each."""
+    sweep(tmp_path / "data", 20, seed=20260715)
 
 
 @pytest.mark.sweep

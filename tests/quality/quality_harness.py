@@ -10,20 +10,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 import re
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+from memory_sqlite.evaluation.metrics import Scores
 from memory_sqlite.generations import layout
 from memory_sqlite.indexing import rows
 from memory_sqlite.model import Chunk, Document, Hit
@@ -38,49 +37,16 @@ from memory_sqlite.sources.notes import discover, note_document, read_note
 NOW_MS = int(datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp() * 1000)
 """The day the sets with relative dates were made on."""
 
+WITHOUT_CONTENT = ("q37", "q38", "q58", "q61", "q67", "q68")
+"""Workspace queries whose right answer is empty: blank, stop words, an operator, words that occur nowhere. Three more
+have no label and no right answer."""
+
 
 def data_folder() -> Path | None:
     """Where the external sets are, or ``None``."""
     named = os.environ.get("MEMORY_SQLITE_EVAL_DATA")
     place = Path(named) if named else Path(__file__).resolve().parents[3] / "shared" / "data"
     return place if place.is_dir() else None
-
-
-@dataclass
-class Scores:
-    """Means over questions; ``ranks`` keeps the rank of the first right hit of each (``None`` when not found)."""
-
-    ranks: list[int | None] = field(default_factory=list)
-    recalls: list[float] = field(default_factory=list)
-    gains: list[float] = field(default_factory=list)
-
-    def add(self, found: list[str], expected: Iterable[str], k: int = 10) -> None:
-        """Take one answer: the labels of its hits in order, and the labels that are right."""
-        wanted = set(expected)
-        labels = list(dict.fromkeys(found))
-        self.ranks.append(next((rank for rank, label in enumerate(labels[:k], 1) if label in wanted), None))
-        self.recalls.append(len(wanted & set(labels[:k])) / len(wanted))
-        gain = sum(1 / math.log2(rank + 1) for rank, label in enumerate(labels[:k], 1) if label in wanted)
-        self.gains.append(gain / sum(1 / math.log2(rank + 1) for rank in range(1, min(len(wanted), k) + 1)))
-
-    @property
-    def recall(self) -> float:
-        """Share of the right labels in the first k."""
-        return sum(self.recalls) / len(self.recalls)
-
-    @property
-    def ndcg(self) -> float:
-        """nDCG at 10 with equal gains."""
-        return sum(self.gains) / len(self.gains)
-
-    @property
-    def mrr(self) -> float:
-        """Mean reciprocal rank of the first right hit, within the answer."""
-        return sum(1 / rank for rank in self.ranks if rank) / len(self.ranks)
-
-    def hit_at(self, k: int) -> int:
-        """Questions with a right hit among the first k."""
-        return sum(1 for rank in self.ranks if rank is not None and rank <= k)
 
 
 def index(documents: Iterable[Document]) -> apsw.Connection:
@@ -232,23 +198,29 @@ def xquad(folder: Path, language: str) -> Scores:
     return scores
 
 
-def scifact(folder: Path) -> Scores:
-    """Abstracts as documents; claims of the validation split with evidence as queries."""
+def scifact_rows(folder: Path) -> tuple[list[tuple[str, str, str]], dict[str, set[str]]]:
+    """Abstracts as ``(id, title, text)``; claims of the validation split with the ids of what bears on them."""
     with zipfile.ZipFile(folder / "scifact" / "scifact.zip") as archive:
 
         def read(name: str) -> list[dict[str, str]]:
             return list(csv.DictReader(io.StringIO(archive.read(name).decode("utf-8"))))
 
         corpus, claims = read("corpus_train.csv"), read("claims_validation.csv")
-    connection = index(text_document(row["doc_id"], _abstract(row["abstract"]), row["title"]) for row in corpus)
     wanted: dict[str, set[str]] = {}
     for row in claims:
         bearing = {row["evidence_doc_id"]} if row["evidence_doc_id"] else set(re.findall(r"\d+", row["cited_doc_ids"]))
         wanted.setdefault(row["claim"], set()).update(bearing)
+    documents = [(row["doc_id"], row["title"], _abstract(row["abstract"])) for row in corpus]
+    return documents, {claim: bearing for claim, bearing in wanted.items() if bearing}
+
+
+def scifact(folder: Path) -> Scores:
+    """Abstracts as documents; claims of the validation split with evidence as queries."""
+    documents, claims = scifact_rows(folder)
+    connection = index(text_document(key, text, title) for key, title, text in documents)
     scores = Scores()
-    for claim, documents in wanted.items():
-        if documents:
-            scores.add([c.key for c in ranked(connection, claim)], documents)
+    for claim, wanted in claims.items():
+        scores.add([c.key for c in ranked(connection, claim)], wanted)
     return scores
 
 

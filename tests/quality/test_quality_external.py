@@ -55,7 +55,7 @@ def test_workspace_queries_without_content_find_nothing(
     """Empty, blank, stop words, an operator, a word that occurs nowhere."""
     queries, found = workspace
     texts = {query[0]: query[1] for query in queries}
-    for name in ("q37", "q38", "q58", "q61", "q67", "q68"):
+    for name in harness.WITHOUT_CONTENT:
         assert found[name] == [], texts[name]
 
 

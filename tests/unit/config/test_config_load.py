@@ -62,16 +62,57 @@ SECTION_12 = {
 }
 
 
+EMBEDDING = {
+    "embedding_provider": None,
+    "embedding_model": None,
+    "embedding_dimensions": (1, 8_192, None),
+    "embedding_base_url": None,
+    "embedding_api_key_env": None,
+    "embedding_query_timeout_ms": (50, 60_000, 1_500),
+    "embedding_batch_timeout_ms": (1_000, 600_000, 60_000),
+}
+
+
+def as_written(entry: Field) -> Any:
+    """Bounds and default of a number, the default alone of anything else."""
+    default = getattr(Settings(), entry.name)
+    return (*entry.bounds, default) if entry.bounds else default
+
+
 def test_bounds_and_defaults_are_those_of_section_12() -> None:
     """The reference's own numbers, written out: a bound that moves in ``limits.py`` is told here."""
-    found = {entry.name: (*entry.bounds, getattr(Settings(), entry.name)) for entry in FIELDS if entry.bounds}
-    assert found == SECTION_12
-    others = {entry.name: getattr(Settings(), entry.name) for entry in FIELDS if not entry.bounds}
+    fields_of_12 = [entry for entry in FIELDS if entry.name not in EMBEDDING]
+    assert {entry.name: as_written(entry) for entry in fields_of_12 if entry.bounds} == SECTION_12
+    others = {entry.name: as_written(entry) for entry in fields_of_12 if not entry.bounds}
     del others["data_dir"]
     assert others == {
         "enabled": True, "agent": "main", "workspace": None, "extra_paths": (), "compatibility": "standard",
         "redact_secrets": True, "encryption_key_env": None, "profile_scope": "session", "auto_recall": True,
     }  # fmt: skip
+
+
+def test_bounds_and_defaults_of_embedding() -> None:
+    """Written out; without a setting nothing is embedded and nothing leaves the machine."""
+    assert {entry.name: as_written(entry) for entry in FIELDS if entry.name in EMBEDDING} == EMBEDDING
+    assert Settings(embedding_provider="none").embedding_provider is None
+
+
+@pytest.mark.parametrize("address", ["http://localhost:11434/v1", "https://api.example.com", "HTTP://[::1]:8080/a/b/"])
+def test_addresses_of_a_server(address: str) -> None:
+    """The scheme is http or https; a path may follow."""
+    assert Settings(embedding_base_url=address).embedding_base_url == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["localhost:11434", "ftp://a/b", "file:///etc/passwd", "https:///v1", "https://user:pass@host/v1", "http://h/v1?key=a",
+     "http://h/v1#a", "http://h/a b", f"https://{SECRET}@host"],
+)  # fmt: skip
+def test_an_address_holds_no_secret_and_is_not_repeated(address: str) -> None:
+    """Settings are shown by ``config`` and in logs: users, passwords and queries are refused, and not shown then."""
+    error = refusal(environ={"MEMORY_SQLITE_EMBEDDING_BASE_URL": address})
+    assert "embedding_base_url must be an http:// or https:// address without a password" in error.message
+    assert address not in error.message + error.hint
 
 
 def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
@@ -136,6 +177,7 @@ WRONG: dict[str, list[Any]] = {
     "text": [5, " ", "a\0b", "\ud800"],
     "choice": [5, "", "other"],
     "variable": [5, "", "9", "a b"],
+    "url": [5, "", "localhost:11434", "https://name:word@host/v1"],
     "path": [5, " ", "a\0b", []],
     "paths": ["a", [5], [""], [{"glob": "*.md"}], [{"path": "a", "other": 1}]],
 }

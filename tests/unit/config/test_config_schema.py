@@ -23,6 +23,9 @@ GOOD = [
     'compatibility = "layered-memory"',
     "redact_secrets = false",
     'extra_paths = ["docs", {path = "wiki", glob = "**/*.md"}]',
+    'embedding_base_url = "http://localhost:11434/v1"',
+    'embedding_provider = "none"',
+    "embedding_dimensions = 256",
 ]
 BAD = [
     "enabled = 1",
@@ -36,6 +39,9 @@ BAD = [
     'compatibility = "other"',
     "extra_paths = [3]",
     'extra_paths = [{path = "a", other = "b"}]',
+    'embedding_base_url = "localhost:11434"',
+    'embedding_base_url = "https://name:word@host/v1"',
+    "embedding_dimensions = 0",
     "unheard_of = 1",
 ]
 

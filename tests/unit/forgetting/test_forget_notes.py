@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from memory_sqlite import Memory, errors
-from memory_sqlite.config import Settings
-from memory_sqlite.doctor import verify
-from memory_sqlite.forgetting import note_file, notes
-from memory_sqlite.paths import agent_directory
+from memory_sqlite import Memory
+from memory_sqlite.forgetting import notes
 
 TEXT = "I love granite tea very much."
 
@@ -74,54 +71,6 @@ def test_a_reference_takes_exactly_its_lines(memory: Memory, workspace: Path) ->
     assert file.read_text() == "one\nthree\n"
     assert report.unresolved == ("memory/a.md#L9",)
     assert [note.lines for note in report.notes] == [3]
-
-
-def test_a_file_that_was_edited_meanwhile_is_left_alone(
-    memory: Memory, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between looking and replacing somebody saved it: their text stays, and the report says that it is not done."""
-    file = workspace / "memory" / "a.md"
-    file.write_text(f"{TEXT}\n")
-    real = note_file._write
-
-    def saving(*arguments: Any) -> None:
-        real(*arguments)
-        file.write_text("edited by hand\n")
-
-    monkeypatch.setattr(note_file, "_write", saving)
-    report = forget(memory, notes=True)
-    assert file.read_text() == "edited by hand\n"
-    assert (report.status, [note.outcome for note in report.notes]) == ("unfinished", ["changed"])
-    assert [path.name for path in file.parent.iterdir()] == ["a.md"]
-    assert [hit.path for hit in memory.search("edited by hand").hits] == ["memory/a.md"]
-
-
-def test_an_end_in_the_middle_is_gone_on_with(tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ended while notes are rewritten: the next open rewrites those that are not, and comes to an end."""
-    for name in ("a.md", "b.md"):
-        (workspace / "memory" / name).write_text(f"slate\n\n{TEXT}\n")
-    settings = Settings(data_dir=tmp_path / "data", workspace=workspace)
-    real, done = note_file.apply, [0]
-
-    def ends(*arguments: Any) -> Any:
-        done[0] += 1
-        if done[0] == 2:
-            raise errors.DiskFull("injected")
-        return real(*arguments)
-
-    with Memory.open(settings=settings) as memory:
-        memory.index()
-        monkeypatch.setattr(note_file, "apply", ends)
-        with pytest.raises(errors.DiskFull):
-            forget(memory, notes=True)
-        monkeypatch.undo()
-        codes = {finding.code for finding in verify(agent_directory(tmp_path / "data", "main"))}
-        assert "forgetting_unfinished" in codes
-    assert sorted(len(path.read_text()) for path in (workspace / "memory").iterdir()) == [7, 37]
-    with Memory.open(settings=settings) as memory:
-        assert [path.read_text() for path in (workspace / "memory").iterdir()] == ["slate\n\n"] * 2
-        assert not any("granite" in hit.excerpt for hit in memory.search("granite tea").hits)
-    assert verify(agent_directory(tmp_path / "data", "main")) == []
 
 
 def test_links_are_not_followed(memory: Memory, workspace: Path, tmp_path: Path) -> None:

@@ -36,17 +36,6 @@ def found(memory: Memory, query: str) -> list[str]:
     return [hit.excerpt for hit in memory.search(query, max_results=50).hits if query in hit.excerpt]
 
 
-def test_names_are_exact_never_prefixes(memory: Memory) -> None:
-    """A key that begins like the one that is named stays, and so does one that differs in case."""
-    for number, session in enumerate(("friday", "friday2", "Friday", "frida")):
-        say(memory, session, f"pebble{number} is here", f"r{number}")
-    report = memory.forget(sessions=["friday"])
-    assert (report.sessions, report.turns, report.messages) == (1, 1, 2)
-    assert found(memory, "pebble0") == []
-    assert all(found(memory, f"pebble{number}") for number in (1, 2, 3))
-    assert {row["session"] for row in memory.sessions()} == {"friday2", "Friday", "frida"}
-
-
 def test_a_session_by_its_token(memory: Memory) -> None:
     """The token that stands in paths names the session as well as its key does."""
     say(memory, "friday", "pebble", "r1")
@@ -203,26 +192,6 @@ def test_a_restated_fact_supersedes_again(memory: Memory) -> None:
     assert [(h.excerpt, h.session) for h in memory.search("live", layers=["L3"]).hits] == [("I live in Bergen", "s2")]
     assert memory.forget(sessions=["s2"]).revived == 1
     assert [h.excerpt for h in memory.search("live", layers=["L3"]).hits] == ["I live in Oslo"]
-
-
-def test_dry_run_says_what_the_real_run_does_and_writes_nothing(memory: Memory, tmp_path: Path) -> None:
-    """Every number is the same, and no row and no tombstone changed in between."""
-    for number in range(7):
-        say(memory, "ab"[number % 2], f"I love pebble{number % 3}.", f"r{number}", sender="ann")
-    assert memory._opened is not None
-    store = memory._opened.store.connection
-    tables = [n for (n,) in store.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()]
-    before = {name: store.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
-    asked = {"sessions": ["a", "nope"], "participants": ["nobody"]}
-    planned = memory.forget(**asked, dry_run=True)
-    assert {name: store.execute(f"SELECT * FROM {name}").fetchall() for name in tables} == before
-    assert (planned.status, planned.dry_run, planned.verified) == ("planned", True, None)
-    real = memory.forget(**asked)
-    told = ("sessions", "turns", "messages", "episodes", "scenarios", "facts", "restated", "revived", "mixed_turns")
-    told += ("tombstones", "unresolved", "notes_left")
-    assert [getattr(planned, name) for name in told] == [getattr(real, name) for name in told]
-    assert planned.turns == 4
-    assert planned.restated > 0
 
 
 def test_readers_cannot_forget(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from memory_sqlite.clock import FixedClock
 from memory_sqlite.config import ExtraPath, Settings
 from memory_sqlite.indexing import notes as notes_index
 from memory_sqlite.model import SourceProblem
-from memory_sqlite.sources import discovery
-from memory_sqlite.sources import notes as note_sources
 
 LOOK = 1_100
 """Milliseconds after which a search looks at the workspace again."""
@@ -122,31 +120,6 @@ def test_file_written_just_now_is_hashed_again(memory: Memory, workspace: Path, 
     assert found(memory, "marbles1") == ["memory/old.md"]
 
 
-def test_scan_error_deletes_nothing(
-    memory: Memory, workspace: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A folder that cannot be listed says nothing about its notes: they stay, and the search says that it is blind."""
-    real = os.scandir
-
-    def refused(path: str) -> object:
-        if str(path).endswith("/memory"):
-            raise PermissionError(13, "Permission denied")
-        return real(path)
-
-    clock.advance(LOOK)
-    with monkeypatch.context() as patched:
-        patched.setattr(discovery.os, "scandir", refused)
-        page = memory.search("granite", sources=("memory",))
-        assert [hit.path for hit in page.hits] == ["memory/old.md"]
-        assert page.stale
-        assert any("could not be looked at" in warning for warning in page.warnings)
-        report = memory.index()
-        assert (report.status, report.removed) == ("partial", 0)
-    clock.advance(LOOK)
-    page = memory.search("granite", sources=("memory",))
-    assert (page.stale, page.warnings) == (False, ())
-
-
 def test_note_that_cannot_be_read_is_kept_and_said(
     memory: Memory, workspace: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +127,7 @@ def test_note_that_cannot_be_read_is_kept_and_said(
     write(workspace / "memory" / "old.md", "basalt plan, longer\n")
     clock.advance(LOOK)
     with monkeypatch.context() as patched:
-        patched.setattr(note_sources, "read_note", lambda place: SourceProblem(place.path, "cannot be read"))
+        patched.setattr(notes_index, "_read", lambda place: SourceProblem(place.path, "cannot be read"))
         page = memory.search("granite", sources=("memory",))
         assert [hit.path for hit in page.hits] == ["memory/old.md"]
         assert page.stale

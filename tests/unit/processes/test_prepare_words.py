@@ -1,7 +1,9 @@
-"""Preparation gives what indexing by itself would have filed: same document, same tokens, same hashes."""
+"""Preparation, the one place where text becomes lexical columns: documents, masked secrets, tokens, hashes."""
 
 from __future__ import annotations
 
+from array import array
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ from memory_sqlite.generations import layout
 from memory_sqlite.indexing import rows
 from memory_sqlite.limits import NOTE_MAX_BYTES
 from memory_sqlite.model import Chunk, Document
-from memory_sqlite.processes import prepare
+from memory_sqlite.processes import prepare, prepared
 from memory_sqlite.processes.prepare import ChunkWords, WordsOf
+from memory_sqlite.search.sentences import message_flags
 from memory_sqlite.sources.notes import note_document
 from memory_sqlite.sources.places import NotePlace
 from memory_sqlite.sources.safe_read import NoteText, read_note
@@ -49,7 +52,7 @@ def place_of(path: Path, name: str) -> NotePlace:
     [NOTE.encode(), b"\xef\xbb\xbf" + NOTE.encode(), NOTE.encode("utf-16"), b"bad \xff byte\n", b"", b"a\r\nb\r\n"],
     ids=["utf-8", "bom", "utf-16", "invalid", "empty", "crlf"],
 )
-def test_inv_046_a_note_from_bytes_is_the_note_from_the_file(tmp_path: Path, name: str, data: bytes) -> None:
+def test_a_note_from_bytes_is_the_note_from_the_file(tmp_path: Path, name: str, data: bytes) -> None:
     """The hash is that of the bytes that were chunked; decoding, chunks, problems are those of reading the file."""
     path = tmp_path / "note.md"
     path.write_bytes(data)
@@ -73,14 +76,33 @@ def test_what_is_no_note_has_a_reason_and_no_document(tmp_path: Path, data: byte
     assert list(prepared.problems) == [read_note(place)]
 
 
-def filed(document: Document) -> tuple[list[Any], dict[str, list[tuple[str, int, str, int]]]]:
-    """What indexing writes for a document: the chunk rows, and every token with its row, column and place."""
+SECRET = "ghp_" + "x8Kq2Zr9Lm4Wt7Yc1Vb6Nd3Hf5Jg0PsAaQeR1"
+
+
+def test_a_secret_is_masked_before_anything_is_made_of_it(tmp_path: Path) -> None:
+    """No chunk, no token, no title holds it; lines are counted as before, and the hash is that of the bytes."""
+    path = tmp_path / "note.md"
+    path.write_text(f"# Key {SECRET}\n\nPush with {SECRET} <!-- trigger: {SECRET} -->\n\nThe last line.\n")
+    place, data = place_of(path, "memory/note.md"), path.read_bytes()
+    masked = prepare.prepare_note(place, data, redact=True)
+    assert SECRET.lower() not in repr(masked).lower()
+    assert "[secret:" in repr(masked)
+    plain = prepare.prepare_note(place, data, redact=False)
+    assert SECRET in repr(plain)
+    assert masked.document is not None and plain.document is not None
+    assert masked.document.hash == plain.document.hash == sha256(data).hexdigest()
+    assert [chunk.end_line for chunk in masked.document.chunks] == [chunk.end_line for chunk in plain.document.chunks]
+
+
+def filed(document: Document, *words: tuple[ChunkWords, ...]) -> tuple[list[Any], dict[str, list[Any]]]:
+    """What is written for a document: its chunk rows, and every token with its row, column and place."""
     connection = apsw.Connection(":memory:")
     with connection:
         layout.create(connection, {})
-        rows.put_document(connection, document)
+        rows.put_document(connection, document, *words)
         if document.position is not None and document.session_id is not None:
-            rows.refresh_contexts(connection, document.session_id, [document.position])
+            said = {document.position: prepare.whole(words[0])} if words else {}
+            rows.refresh_contexts(connection, document.session_id, [document.position], said)
     chunks = connection.execute("SELECT text_hash, tokens, line_starts, flags FROM chunks ORDER BY ordinal").fetchall()
     return chunks, {table: instances(connection, table) for table in ("lexical", "lexical_context")}
 
@@ -90,23 +112,6 @@ def instances(connection: apsw.Connection, table: str) -> list[Any]:
     found = connection.execute("SELECT term, doc, col, offset FROM seen ORDER BY doc, col, offset").fetchall()
     connection.execute("DROP TABLE seen")
     return [row for row in found if row[2] != "filter"]
-
-
-def filed_from_words(document: Document, words: tuple[ChunkWords, ...]) -> tuple[list[Any], dict[str, list[Any]]]:
-    """The same, written from prepared words alone."""
-    connection = apsw.Connection(":memory:")
-    with connection:
-        layout.create(connection, {})
-        for number, chunk in enumerate(words, 1):
-            connection.execute(
-                "INSERT INTO lexical (rowid, body, question, heading, path, trigger) VALUES (?, ?, ?, ?, ?, ?)",
-                (number, chunk.body, chunk.question, chunk.heading, chunk.path, chunk.trigger),
-            )
-        if document.kind == "message":
-            whole = " ".join(chunk.whole for chunk in words)
-            connection.execute("INSERT INTO lexical_context (rowid, body) VALUES (1, ?)", (whole,))
-    chunks = [(w.text_hash, w.count, prepare.line_starts_blob(w.line_starts), w.flags) for w in words]
-    return chunks, {table: instances(connection, table) for table in ("lexical", "lexical_context")}
 
 
 DOCUMENTS = {
@@ -133,11 +138,28 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_prepared_words_file_the_same_tokens(name: str) -> None:
-    """Every token stands in the same column at the same place, and the columns beside the table are equal."""
+def test_words_made_elsewhere_are_filed_as_those_made_in_place(name: str) -> None:
+    """Whoever made them, also with what they cross a pipe as: each token stands in the same column at the same place,
+    and the columns beside the table are equal."""
     document = DOCUMENTS[name]
-    expected_chunks, expected = filed(document)
-    chunks, tokens = filed_from_words(document, prepare.words(WordsOf.of(document)))
-    assert chunks == expected_chunks
-    assert tokens == expected
-    assert expected["lexical"]
+    expected = filed(document)
+    assert expected[1]["lexical"]
+    asked = prepared.asked_of(*prepared.asked_json([WordsOf.of(document)]))
+    (words,) = prepared.words_of(*prepared.words_json([prepare.words(one) for one in asked]), asked)
+    assert filed(document, words) == expected
+
+
+def test_columns_hold_what_they_are_for() -> None:
+    """Statements and questions of a message apart, both in ``whole``; title and headings once; where lines begin."""
+    (first, second) = prepare.words(WordsOf.of(DOCUMENTS["message"]))
+    assert (first.body, first.question) == ("it did yesterday", "did it work and now")
+    assert first.whole == "did it work it did yesterday and now"
+    assert first.flags == message_flags("Did it work? It did, yesterday. And now?")
+    assert (second.whole, second.question, second.path, second.line_starts) == ("second part of it", "", "", b"")
+    assert prepare.whole((first, second)) == f"{first.whole} {second.whole}"
+    note, other = prepare.words(WordsOf.of(DOCUMENTS["note"]))[:2]
+    assert (note.heading, other.heading) == ("netz router", "netz other")
+    assert array("I", note.line_starts).tolist() == [0, 2, 2, 5]
+    assert note.count == 8 and note.body.split()[5:] == ["今", "今天", "天"]
+    assert note.trigger.startswith("migration") and "2026" in note.path
+    assert (note.whole, note.question, note.flags) == ("", "", 0)

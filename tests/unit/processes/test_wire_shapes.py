@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -16,9 +16,10 @@ from memory_sqlite.processes import envelopes, frames, hits, prepared, questions
 from memory_sqlite.processes.envelopes import Cancel, Reply, Request
 from memory_sqlite.processes.frames import Frame, FrameReader, FrameTooLarge, WireError
 from memory_sqlite.processes.hits import SearchRequest
-from memory_sqlite.processes.prepare import ChunkWords, PreparedNote, WordsOf
+from memory_sqlite.processes.prepare import ChunkWords, WordsOf
 from memory_sqlite.search.filters import Filters, Viewer
 from memory_sqlite.search.run import SearchInfo
+from memory_sqlite.search.vectors.query_vector import QueryVector
 from memory_sqlite.sources.places import NotePlace
 
 
@@ -162,12 +163,14 @@ def test_another_greeting_is_refused(change: dict[str, Any]) -> None:
     ("table", "kind"),
     [
         (hits.VIEWER, Viewer), (hits.FILTERS, Filters), (hits.REQUEST, SearchRequest), (hits.SPAN, Span),
+        (hits.VECTOR, QueryVector),
         (hits.HIT, Hit), (hits.INFO, SearchInfo), (prepared.PLACE, NotePlace), (prepared.PROBLEM, SourceProblem),
-        (prepared.CHUNK, Chunk), (prepared.DOCUMENT, Document), (prepared.WORDS, ChunkWords),
+        ((*prepared.CHUNK, *prepared.CHUNK_TEXTS), Chunk), (prepared.DOCUMENT, Document),
+        ((*prepared.WORDS, *prepared.WORDS_TEXTS, *prepared.WORDS_BYTES), ChunkWords),
         (prepared.WORDS_OF, WordsOf),
     ],
 )  # fmt: skip
-def test_a_table_has_every_field_of_its_type(table: dict[str, Any], kind: Any) -> None:
+def test_a_table_has_every_field_of_its_type(table: Iterable[str], kind: Any) -> None:
     """A field that is added to a type and not to its table would be lost on the way."""
     assert set(table) == set(kind.__dataclass_fields__)
 
@@ -175,6 +178,7 @@ def test_a_table_has_every_field_of_its_type(table: dict[str, Any], kind: Any) -
 FULL_FILTERS = Filters(
     Viewer(False, 3, True), ("sessions",), ("L0", "L3"), (1, 2), ("p",), ("note", "message"), -5, 2**40, ("q",)
 )
+FULL_VECTOR = QueryVector('{"model":"m"}', bytes(range(256)), 0.5, 0.25, 0.125, 0.875, 0.0, 0.75, 0.5)
 FULL_HIT = Hit(
     "message:1", "sessions/t", 1, 2, "ein Ausschnitt 今", (Span(0, 3), Span(4, 5)), 0.5, "sessions", "L0", "c#L1",
     {"origin": "owner", "kind": "message", "sender": None}, "2026-01-01T00:00:00.000Z", "h", "t", "s", "m", "Ann", 7,
@@ -185,12 +189,12 @@ FULL_HIT = Hit(
 def test_a_search_and_its_answer_survive_the_way() -> None:
     """Both ways, full and empty, in their own types."""
     for asked in (
-        SearchRequest("router 今天 \ud800", FULL_FILTERS, 5, 6, 7, 0.25, "newest", True),
+        SearchRequest("router 今天 \ud800", FULL_FILTERS, 5, 6, 7, 0.25, "newest", True, FULL_VECTOR),
         SearchRequest("", Filters(Viewer()), 0, 1, 0),
     ):
         assert hits.request_of(sent(hits.request_json(asked)).header) == asked
     asked = SearchRequest("x", Filters(Viewer()), 0, 2, 0)
-    for found in (([FULL_HIT], SearchInfo("partial", 4, ("w",))), ([], SearchInfo())):
+    for found in (([FULL_HIT], SearchInfo("partial", 4, ("w",), ("lexical", "resident"))), ([], SearchInfo())):
         assert hits.answer_of(sent(hits.answer_json(found)).header, asked) == found
 
 
@@ -205,6 +209,8 @@ def test_a_long_query_travels_only_as_far_as_it_is_read() -> None:
     [
         {"text": None}, {"filters": []}, {"filters": {}}, {"now_ms": 1.5}, {"max_results": -1}, {"max_results": 10**6},
         {"max_bytes": "1"}, {"min_score": None}, {"sort": "best"}, {"explain": 1}, {"more": 1},
+        {"vector": []}, {"vector": ["{}", "no base64!", 0, 0, 0, 0, 0, 0, 0]},
+        {"vector": ["{}", "AAAA", "0", 0, 0, 0, 0, 0, 0]},
     ],
 )  # fmt: skip
 def test_a_search_of_another_shape_is_refused(change: dict[str, Any]) -> None:
@@ -247,40 +253,3 @@ def test_questions_survive_the_way_and_only_their_answers_are_taken() -> None:
         presence.answer({"present": ["c"]})
     with pytest.raises(WireError):
         questions.StateRequest().answer({"meta": {}, "documents": {"note": -1}, "chunks": 0})
-
-
-PLACE = NotePlace("memory/a.md", "/w", "memory/a.md", 10, 5, 6, 7)
-WORDS = ChunkWords("a b", 2, (0, 1), "", "h", "p", "t", "", 0, b"\1" * 16)
-NOTE = Document(
-    "note", "memory/a.md", "memory", "memory/a.md", (Chunk("a\nb", 1, 2, "h", ("t",), 3, ("p",), None),), "ff", 5,
-    title="t", owner_private=True, details={"tags": ("x", "y")}, size=10, mtime_ns=5, inode=6, device=7,
-)  # fmt: skip
-
-
-def test_prepared_notes_survive_the_way() -> None:
-    """A note with its words, and one that could not be read."""
-    assert prepared.place_of(sent(prepared.place_json(PLACE)).header) == PLACE
-    for note in (
-        PreparedNote(NOTE, (SourceProblem("memory/a.md", "odd", 3),), (WORDS,)),
-        PreparedNote(None, (SourceProblem("memory/a.md", "is not text"),), ()),
-    ):
-        assert prepared.note_of(sent(prepared.note_json(note)).header, PLACE) == note
-
-
-def test_another_note_than_was_asked_for_is_refused() -> None:
-    """Name and number of chunks must fit."""
-    other = NotePlace("memory/b.md", "/w", "memory/b.md", 10, 5, 6, 7)
-    with pytest.raises(WireError):
-        prepared.note_of(sent(prepared.note_json(PreparedNote(NOTE, (), (WORDS,)))).header, other)
-    with pytest.raises(WireError):
-        prepared.note_of(sent(prepared.note_json(PreparedNote(NOTE, (), ()))).header, PLACE)
-
-
-def test_words_survive_the_way_and_must_be_those_of_the_documents() -> None:
-    """As many as there are chunks."""
-    documents = (WordsOf.of(NOTE), WordsOf("message", "", "s", (("x", "", ()), ("y", "", ()))))
-    assert prepared.asked_of(sent(prepared.asked_json(documents)).header) == documents
-    words = ((WORDS,), (WORDS, WORDS))
-    assert prepared.words_of(sent(prepared.words_json(words)).header, documents) == words
-    with pytest.raises(WireError):
-        prepared.words_of(sent(prepared.words_json(((WORDS,), (WORDS,)))).header, documents)

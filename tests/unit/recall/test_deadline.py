@@ -32,7 +32,7 @@ class InjectedClock(Clock):
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         if self.before is not None:
-            assert self.before.wait(5)
+            assert self.before.wait(60)
         self.waits.append(seconds)
         self.now += seconds
         return event.is_set()
@@ -52,7 +52,7 @@ def test_late_work_is_dropped_and_told_to_stop() -> None:
 
     def late(guard: Deadline) -> str:
         begun.set()
-        assert release.wait(5)
+        assert release.wait(60)
         if guard.is_over():
             stopped.set()
         return "too late"
@@ -61,7 +61,7 @@ def test_late_work_is_dropped_and_told_to_stop() -> None:
     assert (outcome.value, outcome.reason) == (None, "timeout")
     assert clock.waits == [1.0]
     release.set()
-    assert stopped.wait(5)
+    assert stopped.wait(60)
     assert deadline.left() == 0.0
 
 
@@ -86,7 +86,7 @@ def test_a_statement_that_hangs_is_interrupted() -> None:
 
     outcome = run_within(Deadline(1.0, InjectedClock(before=begun)), hang)
     assert outcome.reason == "timeout"
-    assert ended.wait(5), "the endless statement was not interrupted"
+    assert ended.wait(60), "the endless statement was not interrupted"
 
 
 def test_a_connection_that_was_given_back_is_never_interrupted() -> None:
@@ -98,7 +98,7 @@ def test_a_connection_that_was_given_back_is_never_interrupted() -> None:
         with guard.interruptible(connection):
             connection.execute("SELECT 1").fetchall()
         given_back.set()
-        assert ask_again.wait(5)
+        assert ask_again.wait(60)
 
     run_within(Deadline(1.0, InjectedClock(before=given_back)), work)
     # the next borrower's statement runs to its end
@@ -127,13 +127,13 @@ def test_cancelling_ends_the_wait_and_the_statement() -> None:
             ended.set()
 
     def cancel() -> None:
-        assert begun.wait(5)
+        assert begun.wait(60)
         cancelled.set()
 
     threading.Thread(target=cancel, daemon=True).start()
     outcome = run_within(Deadline(60.0, Clock(), cancelled), hang)
     assert (outcome.value, outcome.reason) == (None, "cancelled")
-    assert ended.wait(5)
+    assert ended.wait(60)
 
 
 def test_what_was_cancelled_before_is_never_begun() -> None:
@@ -150,7 +150,7 @@ def test_with_a_clock_that_stands_still_a_cancellable_wait_still_ends() -> None:
             return 0.0
 
     release = threading.Event()
-    outcome = run_within(Deadline(0.1, Still(), threading.Event()), lambda _: release.wait(5))
+    outcome = run_within(Deadline(0.1, Still(), threading.Event()), lambda _: release.wait(60))
     release.set()
     assert outcome.reason == "timeout"
 
@@ -186,12 +186,12 @@ def test_an_error_that_comes_when_the_time_is_over_is_late_and_no_error() -> Non
 def test_works_that_cannot_be_stopped_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadlines, "_RUNNING", threading.BoundedSemaphore(2))
     release = threading.Event()
-    stuck = [run_within(Deadline(0.01, Clock()), lambda _: release.wait(10)) for _ in range(2)]
+    stuck = [run_within(Deadline(0.01, Clock()), lambda _: release.wait(60)) for _ in range(2)]
     assert [outcome.reason for outcome in stuck] == ["timeout", "timeout"]
     refused = run_within(Deadline(5.0, Clock()), lambda _: 1)
     assert (refused.reason, refused.warnings) == ("error", ("recall skipped (overloaded)",))
     release.set()
-    for _ in range(100):
+    for _ in range(3_000):
         if run_within(Deadline(5.0, Clock()), lambda _: 1).reason == "ok":
             return
         time.sleep(0.02)

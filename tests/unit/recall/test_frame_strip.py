@@ -120,6 +120,6 @@ def test_the_layered_products_frame_is_stripped_too() -> None:
     ids=["opens", "unclosed", "spaces", "items", "layered"],
 )
 def test_stripping_is_linear_in_hostile_text(hostile: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     strip_frames(hostile)
-    assert time.perf_counter() - started < 2.0
+    assert time.thread_time() - started < 2.0

@@ -99,6 +99,6 @@ def test_any_text_has_an_answer(text: str) -> None:
 
 @pytest.mark.parametrize("nasty", ["我" * 2_000, "do i " * 400, "my " * 700, "me recommend " * 150, "我最都" * 660])
 def test_hostile_words_cost_no_time(nasty: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     wanted(nasty)
-    assert time.perf_counter() - started < 0.2
+    assert time.thread_time() - started < 0.2

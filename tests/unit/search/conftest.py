@@ -48,6 +48,7 @@ class Index:
         explain: bool = False,
         cancelled: Callable[[], bool] | None = None,
         now_ms: int = NOW_MS,
+        zone: str = "UTC",
         **filters: Any,
     ) -> tuple[list[Hit], SearchInfo]:
         return search(
@@ -55,6 +56,7 @@ class Index:
             text,
             Filters(viewer or Viewer(operator=True), **filters),
             now_ms=now_ms,
+            zone=zone,
             max_results=max_results,
             min_score=min_score,
             max_bytes=max_bytes,

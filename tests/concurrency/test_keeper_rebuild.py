@@ -12,6 +12,7 @@ import pytest
 
 from memory_sqlite import Memory, errors
 from memory_sqlite.config import Settings
+from memory_sqlite.doctor import verify
 from memory_sqlite.generations import files
 from memory_sqlite.indexing import identity, rebuild, resume
 from memory_sqlite.paths import agent_directory, generation_file
@@ -80,7 +81,7 @@ class Holder:
 # --- rebuilding ----------------------------------------------------------------------------------------------------
 
 
-def test_rebuild_publishes_the_next_number_and_the_old_file_goes(
+def test_inv_075_rebuild_publishes_the_next_number_and_the_old_file_goes(
     open_memory: Callable[..., Memory], directory: Path
 ) -> None:
     """One file before, one after, with the next number; the same answers from it."""
@@ -95,7 +96,7 @@ def test_rebuild_publishes_the_next_number_and_the_old_file_goes(
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["closes", "is killed"])
-def test_reader_keeps_its_generation_while_three_are_built(
+def test_inv_007_inv_075_reader_keeps_its_generation_while_three_are_built(
     open_memory: Callable[..., Memory], directory: Path, kill: bool
 ) -> None:
     """The open connection is the hold: its file stays and answers the same; when the reader has closed or died the
@@ -137,7 +138,7 @@ def test_numbers_are_never_used_twice(open_memory: Callable[..., Memory], direct
         assert memory.status()["index"]["generation"] == 3
 
 
-def test_failed_build_leaves_the_old_generation(
+def test_inv_067_inv_071_failed_build_leaves_the_old_generation(
     open_memory: Callable[..., Memory], directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A build that does not pass its check is never published; the old one goes on answering; its number is spent."""
@@ -153,7 +154,7 @@ def test_failed_build_leaves_the_old_generation(
         assert memory.index(full=True).generation == 3
 
 
-def test_turns_that_arrive_while_building_are_published(
+def test_inv_068_turns_that_arrive_while_building_are_published(
     open_memory: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What another process commits between filling and publishing is applied under the store's write lock."""
@@ -211,7 +212,9 @@ def test_other_identity_is_rebuilt_on_open(open_memory: Callable[..., Memory], m
 # --- leftovers -----------------------------------------------------------------------------------------------------
 
 
-def test_leftovers_are_swept_and_strange_files_stay(open_memory: Callable[..., Memory], directory: Path) -> None:
+def test_inv_074_leftovers_are_swept_and_strange_files_stay(
+    open_memory: Callable[..., Memory], directory: Path
+) -> None:
     """Files of dead builders and of unknown numbers, sidecars without their file: gone. What is not named like a
     generation is not ours to delete."""
     with open_memory() as memory:
@@ -227,7 +230,24 @@ def test_leftovers_are_swept_and_strange_files_stay(open_memory: Callable[..., M
     assert all(path.read_bytes() == b"mine" for path in strange)
 
 
-def test_killed_builder_is_gone_on_with(
+def test_inv_074_without_its_store_nothing_is_swept(open_memory: Callable[..., Memory], directory: Path) -> None:
+    """Which files are left over only the store can say: where it is not, nothing is taken away, and it is said."""
+    with open_memory() as memory:
+        say(memory, "granite")
+    (directory / "index-000077.sqlite").write_bytes(b"left over")
+    (directory / "memory.sqlite").rename(directory.parent / "aside.sqlite")
+    before = generations(directory)
+    with pytest.raises(errors.UnknownAgent):
+        open_memory(read_only=True)
+    assert verify(directory) != []
+    assert generations(directory) == before
+    (directory.parent / "aside.sqlite").rename(directory / "memory.sqlite")
+    with open_memory() as memory:
+        assert texts(memory, "granite") == ["user: granite"]
+        assert not (directory / "index-000077.sqlite").exists()
+
+
+def test_inv_074_inv_082_killed_builder_is_gone_on_with(
     open_memory: Callable[..., Memory], directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its lock is gone with it; the next open answers from the old generation and keeps the file; the next ``index``
@@ -258,7 +278,7 @@ def test_killed_builder_is_gone_on_with(
     assert not generation_file(directory, 2).exists()
 
 
-def test_living_builder_is_waited_for_and_not_swept(
+def test_inv_073_inv_082_living_builder_is_waited_for_and_not_swept(
     open_memory: Callable[..., Memory], directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two rebuilds never run together: the second says so after its wait, and the first one's file is untouched."""

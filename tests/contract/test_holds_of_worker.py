@@ -44,7 +44,7 @@ def test_a_generation_is_held_from_the_first_request_until_it_is_let_go(tmp_path
     assert files.remove_unless_held(Path(path))
 
 
-def test_a_worker_never_holds_a_handle_that_can_write(tmp_path: Path) -> None:
+def test_inv_037_a_worker_never_holds_a_handle_that_can_write(tmp_path: Path) -> None:
     """Opened read-only, so that no statement and no pragma changes that; the file is open for reading alone."""
     path, holds = build(tmp_path, 7), Holds()
     connection = holds.connection(path, 7)
@@ -113,7 +113,7 @@ def test_the_older_generation_of_an_agent_is_let_go_when_a_newer_is_asked_for(tm
     assert files.is_held(Path(newer))
 
 
-def test_open_generations_are_bounded_and_the_least_used_goes(tmp_path: Path) -> None:
+def test_inv_024_open_generations_are_bounded_and_the_least_used_goes(tmp_path: Path) -> None:
     """One worker serves many agents with few descriptors."""
     made = [build(tmp_path / str(n), 1) for n in range(WORKER_HOLDS_MAX + 1)]
     holds = Holds()

@@ -1,0 +1,227 @@
+"""An agent's embedding service and the filing of its vectors: now and to the end, or beside what a memory serves.
+
+Lives here: which generation is filled, what is not sent unasked, and the thread that fills while serving. Not here: the
+provider (``embeddings``), one pass over one generation (``indexing.vector_filing``), searching with vectors. Made by
+``opened.open_agent`` where a provider is set; called by ``Memory.index`` and by whatever asks for a question's vector.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import apsw
+
+from memory_sqlite import errors, limits, paths
+from memory_sqlite.config import Settings
+from memory_sqlite.generations.vector_rows import Space
+from memory_sqlite.indexing import vector_filing, vector_inputs
+from memory_sqlite.indexing.keeper import IndexKeeper
+from memory_sqlite.indexing.vector_filing import Filling
+from memory_sqlite.model import VectorReport
+from memory_sqlite.storage.failures import translated_index
+from memory_sqlite.storage.store import Store
+
+if TYPE_CHECKING:
+    from memory_sqlite.embeddings.protocol import EmbeddingIdentity, Provider
+    from memory_sqlite.embeddings.service import EmbeddingService
+
+Progress = Callable[[str, int, int | None], None]
+
+_UNPAID: Final = "the provider charges; nothing was sent to it, because nobody has said that so much may be"
+_CLOSED: Final = "the memory was closed"
+_LOADING: Final = "the embedding model is still loading"
+_NO_TABLES: Final = "the search index has no place for vectors; run `memory-sqlite index --full`"
+_RETRIES: Final = 8
+"""A generation is published once in a long while; to meet eight new ones in a row something is badly wrong."""
+
+
+class Embedding:
+    """The service, made when it is first needed, and one pass of filing at a time. Any thread may use it."""
+
+    def __init__(self, settings: Settings, store: Store, keeper: IndexKeeper) -> None:
+        self._settings = settings
+        self._store = store
+        self._keeper = keeper
+        self._service: EmbeddingService | None = None
+        self._provider: Provider | None = None
+        self._making = threading.Lock()
+        self._closed = threading.Event()
+        self._pass = threading.Lock()
+        self._wanted = threading.Event()
+        """Somebody waits for the pass that fills beside what is served to end."""
+        self._filling = Filling()
+
+    def service(self) -> EmbeddingService:
+        """What embeds, made at the first call; it loads its model in the background.
+
+        Raises ``InvalidConfiguration`` and ``ExtraMissing`` where the provider that is set cannot be had, and
+        ``EmbeddingFailed`` when this was closed.
+        """
+        with self._making:
+            if self._closed.is_set():
+                raise errors.EmbeddingFailed(_CLOSED)
+            if self._service is None:
+                from memory_sqlite.embeddings import registry
+                from memory_sqlite.embeddings.service import EmbeddingService
+
+                self._provider = registry.open_provider(self._settings)
+                timeout_s = self._settings.embedding_batch_timeout_ms / 1000
+                self._service = EmbeddingService(self._provider, batch_timeout_s=timeout_s)
+            return self._service
+
+    def fill(
+        self,
+        *,
+        spend: bool,
+        progress: Progress | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+        patient: bool = True,
+    ) -> VectorReport:
+        """Give every text of the current generation a vector; never raises for what the provider or the index does.
+
+        ``spend`` allows any amount to be sent to a provider that charges; else it is left where that is more than
+        ``limits.EMBEDDING_UNASKED_…``. A pass that is not ``patient`` ends early for one that is.
+        """
+        with self._turn(patient):
+            done = (self._filling.embedded, self._filling.reused)
+            report = VectorReport("partial", str(self._settings.embedding_provider), self._settings.embedding_model)
+            try:
+                report = self._follow(report, spend, progress, lambda: self._ends(stopped, patient))
+            except errors.MemorySqliteError as error:
+                report = replace(report, state="failed", reason=error.message)
+            except apsw.SQLError:
+                report = replace(report, state="failed", reason=_NO_TABLES)
+            return replace(report, embedded=self._filling.embedded - done[0], reused=self._filling.reused - done[1])
+
+    def _ends(self, stopped: Callable[[], bool], patient: bool) -> bool:
+        return self._closed.is_set() or stopped() or (not patient and self._wanted.is_set())
+
+    @contextmanager
+    def _turn(self, patient: bool) -> Iterator[None]:
+        if patient:
+            self._wanted.set()
+        with self._pass:
+            if patient:
+                self._wanted.clear()
+            yield
+
+    def _follow(
+        self, report: VectorReport, spend: bool, progress: Progress | None, ends: Callable[[], bool]
+    ) -> VectorReport:
+        """Fill what is current until it is full, also when another generation takes its place meanwhile."""
+        service = self.service()
+        identity = service.identity(self._settings.embedding_batch_timeout_ms / 1000)
+        if identity is None:
+            raise errors.EmbeddingFailed(service.state().get("error") or _LOADING)
+        report = replace(report, provider=identity.provider, model=identity.model, dimensions=identity.dimensions)
+        for _ in range(_RETRIES):
+            number = self._keeper.number()
+            if number is None:
+                raise errors.IndexUnavailable("there is no search index yet")
+            try:
+                index = vector_filing.open_for_filing(paths.generation_file(self._store.directory, number))
+            except errors.MemorySqliteError:
+                if self._keeper.number() == number:
+                    raise
+                continue
+            try:
+                with translated_index():
+                    report = self._fill(index, number, identity, report, spend, progress, ends)
+            finally:
+                index.close()
+            if report.state != "partial" or ends():
+                return report
+        return report
+
+    def _fill(
+        self,
+        index: apsw.Connection,
+        number: int,
+        identity: EmbeddingIdentity,
+        report: VectorReport,
+        spend: bool,
+        progress: Progress | None,
+        ends: Callable[[], bool],
+    ) -> VectorReport:
+        service, provider = self.service(), self._provider
+        assert provider is not None, "its identity is known"
+        space = vector_filing.open_space(index, identity, provider.weight, provider.cost)
+        if provider.cost == "paid" and not spend:
+            left = vector_inputs.missing(index, space)
+            if not vector_inputs.is_small(left):
+                return replace(report, state="unpaid", missing=left.texts, characters=left.characters, reason=_UNPAID)
+        try:
+            full = vector_filing.fill(
+                index,
+                space,
+                provider.limits,
+                lambda texts: self._in_time(service.embed(texts)),
+                self._filling,
+                stopped=lambda: ends() or self._keeper.number() != number,
+                progress=progress,
+            )
+            report = replace(report, state="complete" if full else "partial")
+        except errors.EmbeddingFailed as error:
+            report = replace(report, state="failed", reason=error.message)
+        left = vector_inputs.missing(index, space)
+        refused = self._refused(index, space, left.texts) if report.state == "complete" else 0
+        return replace(report, refused=refused, missing=left.texts, characters=left.characters)
+
+    def _refused(self, index: apsw.Connection, space: Space, missing: int) -> int:
+        """How many of the few that are missing at the end were refused; what came since was not."""
+        if not self._filling.refused:
+            return 0
+        found = vector_inputs.without_vector(index, space, vector_inputs.NEWEST, missing)
+        return sum(one.digest in self._filling.refused for one in found)
+
+    def _in_time(self, vectors: list[bytes | None]) -> list[bytes | None]:
+        if self._closed.is_set():  # nobody waits for these any more: the files are let go of
+            raise errors.EmbeddingFailed(_CLOSED)
+        return vectors
+
+    def state(self) -> dict[str, Any] | None:
+        """What the service says of itself; ``None`` while nothing has needed it."""
+        with self._making:
+            return None if self._service is None else self._service.state()
+
+    def close(self) -> None:
+        """Let go of the provider. A pass ends; what it is embedding at this moment is thrown away."""
+        self._closed.set()
+        with self._making:
+            service, self._service = self._service, None
+        if service is not None:
+            service.close()
+
+
+class Filer:
+    """While a memory serves: a thread that gives texts their vectors as they come, woken by whatever brings some."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._embedding = embedding
+        self._ended = threading.Event()
+        self._woken = threading.Event()
+        self.last: VectorReport | None = None
+        """What the last pass did."""
+        self._thread = threading.Thread(target=self._run, name="memory-sqlite-vectors", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There may be texts without a vector; returns at once."""
+        self._woken.set()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._woken.clear()
+            self.last = self._embedding.fill(spend=False, stopped=self._ended.is_set, patient=False)
+            self._woken.wait(limits.EMBEDDING_LOOK_S)
+
+    def close(self) -> None:
+        """End the thread after the batch it is embedding. One that does not come back is left to itself: once the
+        service is closed nothing is filed any more."""
+        self._ended.set()
+        self._woken.set()
+        self._thread.join(limits.EMBEDDING_CLOSE_S)

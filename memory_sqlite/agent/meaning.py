@@ -1,0 +1,43 @@
+"""The vector of a question for one search: asked in time, or left out and said so.
+
+Not here: the provider and how long it is left alone after a failure (``embeddings.service``), what the vector does to
+the answer (``search.fusion``). Called by ``answer`` and ``explaining``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memory_sqlite import errors
+from memory_sqlite.agent.deadline import Deadline
+from memory_sqlite.agent.opened import Opened
+
+if TYPE_CHECKING:
+    from memory_sqlite.search.vectors.query_vector import QueryVector
+
+NOT_SEARCHED = "meaning was not searched: "
+
+
+def vector_of(opened: Opened, text: str, guard: Deadline | None) -> tuple[QueryVector | None, str | None]:
+    """The vector of a question, or why there is none; both ``None`` where no provider is set or nothing is asked.
+
+    Takes at most ``embedding_query_timeout_ms`` and half of what is left until ``guard`` ends: words are searched after
+    it. Who serves never waits for a model to load, for the next search has it; a single command has no next search, and
+    waits for it within the same bound.
+    """
+    if opened.embedding is None or not text.strip():
+        return None, None
+    from memory_sqlite.embeddings.service import Unavailable
+
+    timeout_s = opened.settings.embedding_query_timeout_ms / 1000
+    if guard is not None:
+        timeout_s = min(timeout_s, guard.left() / 2)
+    try:
+        service = opened.embedding.service()
+    except errors.MemorySqliteError as error:
+        return None, NOT_SEARCHED + error.message
+    load_s = timeout_s if opened.workers is None else 0.0
+    found = service.query_vector(text, timeout_s, load_s=load_s)
+    if isinstance(found, Unavailable):
+        return None, NOT_SEARCHED + found.reason
+    return found, None

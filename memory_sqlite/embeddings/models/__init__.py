@@ -1,0 +1,1 @@
+"""Models that run here: tokenizers, weights and forward passes. Loaded by the embedding worker alone; NumPy only."""

@@ -1,0 +1,194 @@
+"""Searching by meaning through the door: what a provider adds, and that no fault of one ever costs the words."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_sqlite import Memory
+from memory_sqlite.config import Settings
+from memory_sqlite.embeddings.protocol import CostClass, EmbeddingIdentity, InputLimits, Weight
+from memory_sqlite.embeddings.registry import REGISTRY
+from memory_sqlite.model import Page
+
+MEANING = {"kitten": 0, "tabby": 0, "feline": 0, "hound": 1, "dog": 1, "ledger": 2, "account": 2}
+"""Words by what they mean; all others mean nothing in particular."""
+
+
+class Toy:
+    """A provider that knows seven words. ``spoil`` changes what it returns, ``gate`` holds its questions back."""
+
+    cost: CostClass = "free"
+    limits = InputLimits(text_chars=2_000, batch_texts=16, batch_chars=8_000)
+    weight = Weight(latin=0.5, cjk=0.5, other=0.5, low=0.0, high=1.0, floor=0.6)
+
+    def __init__(self) -> None:
+        self.spoil: Callable[[list[float]], list[float]] = lambda vector: vector
+        self.loaded = threading.Event()
+        self.gate = threading.Event()
+        self.loaded.set()
+        self.gate.set()
+        self.asked = threading.Event()
+
+    identity = EmbeddingIdentity("toy", "seven-words", 4)
+
+    def load(self, timeout_s: float) -> None:
+        self.loaded.wait()
+
+    def embed_query(self, text: str, timeout_s: float) -> Sequence[float]:
+        self.asked.set()
+        self.gate.wait()
+        return self.spoil(self._vector(text))
+
+    def embed_documents(self, texts: Sequence[str], timeout_s: float) -> list[list[float]]:
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> list[float]:
+        vector = [0.0, 0.0, 0.0, 0.1]
+        for word in text.lower().replace(".", " ").split():
+            if word in MEANING:
+                vector[MEANING[word]] += 1.0
+        return vector
+
+    def close(self) -> None:
+        self.loaded.set()
+        self.gate.set()
+
+
+@pytest.fixture
+def toy() -> Iterator[Toy]:
+    provider = Toy()
+    REGISTRY.plugin("tests", ["toy"]).register("toy", lambda settings: provider)
+    yield provider
+    REGISTRY.retire("tests", 5.0)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, workspace: Path) -> Settings:
+    (workspace / "MEMORY.md").write_text("# House\n\n- The tabby sleeps on the stove.\n", encoding="utf-8")
+    (workspace / "memory" / "gate.md").write_text("A hound guards the gate.\n", encoding="utf-8")
+    # patient: a busy machine is not a slow provider
+    return Settings(
+        data_dir=tmp_path / "data", workspace=workspace, embedding_provider="toy", embedding_query_timeout_ms=30_000
+    )
+
+
+def open_memory(settings: Settings, **options: Any) -> Memory:
+    memory = Memory.open(settings=settings, **options)
+    report = memory.index()
+    assert report.vectors is not None and report.vectors.state == "complete"
+    return memory
+
+
+def paths(page: Page) -> list[str]:
+    return [hit.path for hit in page.hits]
+
+
+def test_a_text_without_the_word_is_found(toy: Toy, settings: Settings) -> None:
+    """In this process, by whatever route there is, and the answer names it."""
+    with open_memory(settings) as memory:
+        page = memory.search("kitten")
+    assert paths(page) == ["MEMORY.md"]
+    assert (page.coverage, page.warnings) == ("complete", ())
+    assert page.routes[0] == "lexical" and len(page.routes) == 2
+
+
+def test_while_serving_a_worker_finds_it(toy: Toy, settings: Settings) -> None:
+    """The same hits as in this process, with the vectors kept in the worker's memory where NumPy is installed."""
+    with open_memory(settings) as memory:
+        here = memory.search("kitten")
+    with open_memory(settings, serving=True) as memory:
+        page = memory.search("kitten")
+    assert page.hits == here.hits
+    assert page.routes[0] == "lexical" and len(page.routes) == 2
+
+
+def test_a_model_that_is_loading_delays_nothing(toy: Toy, settings: Settings) -> None:
+    """A serving memory answers by words while the model loads, says so, and by meaning as soon as it has loaded."""
+    open_memory(settings).close()
+    toy.loaded.clear()
+    with Memory.open(settings=settings, serving=True) as memory:
+        page = memory.search("hound")
+        assert paths(page) == ["memory/gate.md"]
+        assert page.coverage == "partial" and "still loading" in page.warnings[0]
+        toy.loaded.set()
+        report = memory.index()  # waits for the model
+        assert report.vectors is not None and report.vectors.state == "complete"
+        assert paths(memory.search("kitten")) == ["MEMORY.md"]
+
+
+def test_a_provider_that_hangs_costs_meaning_alone(toy: Toy, settings: Settings) -> None:
+    """The question is given up in time, words answer; it is not asked again at once; nothing is left hanging."""
+    with open_memory(replace(settings, embedding_query_timeout_ms=100)) as memory:
+        toy.gate.clear()
+        toy.asked.clear()
+        page = memory.search("hound")
+        assert toy.asked.is_set()
+        assert paths(page) == ["memory/gate.md"]
+        assert page.coverage == "partial" and "did not answer" in page.warnings[0]
+        toy.asked.clear()
+        page = memory.search("gate")
+        assert paths(page) == ["memory/gate.md"] and page.coverage == "partial"
+        assert not toy.asked.is_set()
+
+
+def _raise(vector: list[float]) -> list[float]:
+    raise RuntimeError("a plugin's text that nobody may see")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda vector: [math.nan, *vector[1:]],
+        lambda vector: [math.inf, *vector[1:]],
+        lambda vector: [0.0] * len(vector),
+        lambda vector: vector[:-1],
+        lambda vector: [*vector, 0.5],
+        lambda vector: [],
+        lambda vector: "<html>not found</html>",
+        lambda vector: None,
+        _raise,
+    ],
+    ids=["nan", "infinite", "zero", "fewer", "more", "none", "html", "nothing", "raises"],
+)
+def test_bad_vectors_cost_meaning_alone(toy: Toy, settings: Settings, spoil: Any) -> None:
+    """Words answer, the answer says that meaning was not searched, and repeats nothing that a plugin said."""
+    with open_memory(settings) as memory:
+        toy.spoil = spoil
+        page = memory.search("hound")
+    assert paths(page) == ["memory/gate.md"]
+    assert page.coverage == "partial"
+    assert page.warnings[0].startswith("meaning was not searched: ")
+    assert "nobody may see" not in page.warnings[0] and "html" not in page.warnings[0]
+
+
+def test_meaning_does_not_show_what_may_not_be_seen(toy: Toy, settings: Settings) -> None:
+    """A group's session finds nothing of the owner's notes by their vectors."""
+    with open_memory(settings) as memory:
+        memory.remember(session="group", chat_type="group", messages=[{"role": "user", "content": "Hello all."}])
+        assert memory.search("kitten", session="group").hits == ()
+        assert paths(memory.search("kitten")) == ["MEMORY.md"]
+
+
+def test_a_provider_that_is_not_there_costs_meaning_alone(settings: Settings) -> None:
+    """Indexing and searching by words go on, and both say what is wrong."""
+    with Memory.open(settings=settings) as memory:
+        report = memory.index()
+        assert report.vectors is not None and report.vectors.state == "failed"
+        page = memory.search("hound")
+    assert paths(page) == ["memory/gate.md"]
+    assert page.coverage == "partial" and "embedding_provider" in page.warnings[0]
+
+
+def test_explain_shows_meaning(toy: Toy, settings: Settings) -> None:
+    """The route, and the part of the score."""
+    with open_memory(settings) as memory:
+        explanation = memory.explain("kitten")
+    assert explanation.routes[0] == "lexical" and len(explanation.routes) == 2
+    assert explanation.candidates[0].parts["meaning"] > 0.9

@@ -1,0 +1,188 @@
+"""Words and meaning together: what the vector of a question adds to an answer, and what it must never do."""
+
+from __future__ import annotations
+
+from array import array
+from math import sqrt
+from typing import Any
+
+import apsw
+import pytest
+
+from memory_sqlite.generations import vector_rows
+from memory_sqlite.search import fusion
+from memory_sqlite.search.filters import OPERATOR, Filters, Viewer
+from memory_sqlite.search.run import search
+from memory_sqlite.search.scripts import script_of
+from memory_sqlite.search.vectors.query_vector import QueryVector
+
+NOW_MS = 1_780_000_000_000
+SPACE = '{"model":"test"}'
+
+
+def unit(*numbers: float) -> bytes:
+    length = sqrt(sum(number * number for number in numbers))
+    return array("f", [number / length for number in numbers]).tobytes()
+
+
+def give(connection: apsw.Connection, vectors: dict[str, tuple[float, ...]], state: str = "complete") -> None:
+    """Vectors by the key of a document."""
+    chunks: list[Any] = connection.execute(
+        "SELECT c.id, d.key FROM chunks AS c JOIN documents AS d ON d.id = c.document_id"
+    ).fetchall()
+    with connection:
+        space = vector_rows.make_space(connection, SPACE, 3, {})
+        vector_rows.put(
+            connection,
+            space,
+            [
+                (chunk, bytes(unit(*vectors[key]))[:8] * 2, unit(*vectors[key]))
+                for chunk, key in chunks
+                if key in vectors
+            ],
+        )
+        vector_rows.set_state(connection, space, state)  # type: ignore[arg-type]
+
+
+def asked(*numbers: float, **weight: float) -> QueryVector:
+    known = {"latin": 0.5, "cjk": 0.5, "low": 0.0, "high": 1.0, "other": 0.0, "floor": 0.5}
+    return QueryVector(SPACE, unit(*numbers), **{**known, **weight})
+
+
+def find(connection: apsw.Connection, text: str, vector: QueryVector | None, **filters: Any) -> Any:
+    viewer = filters.pop("viewer", OPERATOR)
+    return search(
+        connection,
+        text,
+        Filters(viewer, **filters),
+        now_ms=NOW_MS,
+        max_results=6,
+        max_bytes=1 << 20,
+        vector=vector,
+        explain=True,
+    )
+
+
+@pytest.fixture
+def garden(index: Any, note: Any) -> apsw.Connection:
+    index.put(
+        note("memory/cat.md", "The tabby sleeps on the warm stove."),
+        note("memory/dog.md", "A hound guards the gate."),
+        note("memory/feline.md", "Feline habits: they purr."),
+    )
+    connection: apsw.Connection = index.connection
+    return connection
+
+
+CAT = {"memory/cat.md": (1.0, 0.1, 0.0), "memory/dog.md": (0.0, 1.0, 0.0), "memory/feline.md": (0.9, 0.0, 0.4)}
+
+
+def paths(hits: Any) -> list[str]:
+    return [hit.path for hit in hits]
+
+
+def test_what_no_word_finds_is_found_by_meaning(garden: apsw.Connection) -> None:
+    """And says so: its score has a part for meaning, and the answer names the route."""
+    give(garden, CAT)
+    assert find(garden, "kitten", None)[0] == []
+    hits, info = find(garden, "kitten", asked(1, 0, 0))
+    assert paths(hits) == ["memory/cat.md", "memory/feline.md"]
+    assert hits[0].explanation["meaning"] == pytest.approx(0.995, abs=0.001)
+    assert info.routes[0] == "lexical" and len(info.routes) == 2
+    assert info.coverage == "complete"
+
+
+def test_words_and_meaning_add_up(garden: apsw.Connection) -> None:
+    """What both find is before what one finds; every score is in 0 to 1."""
+    give(garden, CAT)
+    hits, _ = find(garden, "feline", asked(1, 0, 0))
+    assert paths(hits) == ["memory/feline.md", "memory/cat.md"]
+    assert all(0.0 < hit.score <= 1.0 for hit in hits)
+
+
+def test_what_is_not_near_enough_is_no_answer(garden: apsw.Connection) -> None:
+    """Below the floor of its model a text without a word of the question is left out; with a word it stays."""
+    give(garden, CAT)
+    assert find(garden, "kitten", asked(1, 0, 0, floor=0.999))[0] == []
+    assert paths(find(garden, "hound", asked(0, 1, 0, floor=0.999))[0]) == ["memory/dog.md"]
+
+
+def test_beside_words_less_is_near_enough(garden: apsw.Connection) -> None:
+    """Where words found something, what is fairly near takes a place after it; alone it would be no answer."""
+    give(garden, CAT)
+    vector = asked(0.6, 0.2, 0.6, floor=0.95)
+    assert find(garden, "kitten", vector)[0] == []
+    hits, _ = find(garden, "hound", vector)
+    assert paths(hits)[0] == "memory/dog.md" and len(hits) == 3
+
+
+def test_a_demanded_phrase_is_demanded_of_meaning_too(garden: apsw.Connection) -> None:
+    """A quoted phrase that a text does not hold: it is no answer, however near."""
+    give(garden, CAT)
+    assert paths(find(garden, '"hound guards"', asked(1, 0, 0))[0]) == ["memory/dog.md"]
+    assert find(garden, '"hound purrs"', asked(1, 0, 0))[0] == []
+
+
+def test_a_script_that_the_model_does_not_know_is_left_to_words(garden: apsw.Connection) -> None:
+    """Weight 0: the same answer as without a vector, and no route is named."""
+    give(garden, CAT)
+    with_vector = find(garden, "猫 hound", asked(1, 0, 0, cjk=0.0))
+    assert with_vector == find(garden, "猫 hound", None)
+    assert with_vector[1].routes == ("lexical",)
+
+
+def test_filters_and_audience_apply_to_meaning(index: Any, note: Any, message: Any) -> None:
+    """What a viewer may not see is not found by its vector either, and no filter lets it through."""
+    index.put(note("memory/cat.md", "The tabby sleeps."), message(7, 1, "purring all night", owner_private=False))
+    connection = index.connection
+    give(connection, {"memory/cat.md": (1.0, 0.0, 0.0), "s7m1": (1.0, 0.0, 0.1)})
+    vector = asked(1, 0, 0)
+    assert len(find(connection, "kitten", vector)[0]) == 2
+    assert paths(find(connection, "kitten", vector, viewer=Viewer(session_id=7))[0]) == ["sessions/token7"]
+    assert find(connection, "kitten", vector, viewer=Viewer(session_id=8))[0] == []
+    assert paths(find(connection, "kitten", vector, sources=("memory",))[0]) == ["memory/cat.md"]
+
+
+def test_without_vectors_words_answer_and_it_is_said(garden: apsw.Connection) -> None:
+    """No space of this model, or one that is still being filled: partial, with the reason."""
+    hits, info = find(garden, "hound", asked(1, 0, 0))
+    assert paths(hits) == ["memory/dog.md"]
+    assert (info.coverage, info.warnings, info.routes) == ("partial", (fusion.NO_SPACE,), ("lexical",))
+    give(garden, {"memory/cat.md": (1.0, 0.0, 0.0)}, "filling")
+    hits, info = find(garden, "hound", asked(1, 0, 0))
+    assert paths(hits)[0] == "memory/dog.md"
+    assert (info.coverage, info.warnings) == ("partial", (fusion.STILL_FILLING,))
+
+
+def test_a_vector_of_another_size_costs_its_leg_alone(garden: apsw.Connection) -> None:
+    """Words answer, and the reason is told."""
+    give(garden, CAT)
+    vector = QueryVector(SPACE, unit(1, 0), latin=0.5, cjk=0.5, low=0.0, high=1.0)
+    hits, info = find(garden, "hound", vector)
+    assert paths(hits) == ["memory/dog.md"]
+    assert info.coverage == "partial" and "another size" in info.warnings[0]
+
+
+def test_a_message_is_near_by_what_stands_around_it(index: Any, message: Any) -> None:
+    """Of two messages with the same vector the one whose neighbours are near is first."""
+    words = {1: ("alpha", "beta", "gamma"), 2: ("delta", "epsilon", "zeta")}
+    index.put(*(message(number, place, word) for number in words for place, word in enumerate(words[number], 1)))
+    near, far = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
+    give(index.connection, {f"s{session}m{place}": near for session in (1, 2) for place in (1, 2, 3)})
+    give(index.connection, {"s1m1": far, "s1m3": far})
+    hits, _ = find(index.connection, "kitten", asked(1, 0, 0))
+    assert [hit.explanation["meaning"] for hit in hits] == pytest.approx([1.0, 1.0, 1.0, 0.5])
+    assert hits[-1].message_id == "s1m2"
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ("where is the café", "latin"), ("E_42 --no-verify", "latin"), ("42", "latin"), ("", "latin"),
+        ("用户 Docker", "cjk"), ("ﾃﾞｰﾀ", "cjk"), ("회의", "cjk"), ("ひらがな", "cjk"),
+        ("где кошка", "other"), ("أين القطة", "other"), ("ＶＬＡＮ", "latin"),
+    ],
+)  # fmt: skip
+def test_the_script_of_a_question(text: str, script: str) -> None:
+    """CJK where one character is, other where most letters are, else Latin."""
+    assert script_of(text) == script
