@@ -36,10 +36,14 @@ AFTER_WEIGHTS: Final = (0.6, 0.4)
 """What the neighbours of a message count among themselves, the nearest first: as in the windows of words (``rank``).
 With them multilingual-e5-small finds .834 of LoCoMo dev's evidence in ten, without them .822."""
 
-_NEIGHBOUR: Final = """SELECT c.id FROM documents AS d JOIN chunks AS c ON c.document_id = d.id AND c.ordinal = 0
-    WHERE d.session_id = ? AND d.position {side} ? AND d.kind = 'message' ORDER BY d.position {order} LIMIT 2"""
-_BEFORE: Final = _NEIGHBOUR.format(side="<", order="DESC")
-_AFTER: Final = _NEIGHBOUR.format(side=">", order="ASC")
+_SIDE: Final = """(SELECT group_concat(id) FROM (
+    SELECT n.id FROM documents AS o JOIN chunks AS n ON n.document_id = o.id AND n.ordinal = 0
+    WHERE o.session_id = d.session_id AND o.position {side} d.position AND o.kind = 'message'
+    ORDER BY o.position {order} LIMIT 2))"""
+_NEIGHBOURS: Final = f"""SELECT c.id, {_SIDE.format(side="<", order="DESC")}, {_SIDE.format(side=">", order="ASC")}
+    FROM chunks AS c JOIN documents AS d ON d.id = c.document_id
+    WHERE c.id IN (SELECT value FROM json_each(?)) AND d.kind = 'message' AND d.position IS NOT NULL"""
+"""In one statement: two for each of two hundred candidates cost 6 ms of Python."""
 
 STILL_FILLING: Final = "not every text has its vector yet; meaning was searched in part"
 NO_SPACE: Final = "the index has no vectors of this embedding model yet; run `memory-sqlite index`"
@@ -88,19 +92,15 @@ def look(
 
 def _around(connection: apsw.Connection, chunks: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
     """For each chunk that is a message: the chunks of its neighbours, each with what it counts."""
-    places = connection.execute(
-        """SELECT c.id, d.session_id, d.position FROM chunks AS c JOIN documents AS d ON d.id = c.document_id
-        WHERE c.id IN (SELECT value FROM json_each(?)) AND d.kind = 'message' AND d.position IS NOT NULL""",
-        (json.dumps(list(chunks)),),
-    ).fetchall()
-    around: dict[int, list[tuple[int, float]]] = {}
-    for chunk, session, position in places:
-        found: list[tuple[int, float]] = []
-        for statement, weights in ((_BEFORE, BEFORE_WEIGHTS), (_AFTER, AFTER_WEIGHTS)):
-            rows: Any = connection.execute(statement, (session, position))
-            found += [(neighbour, weight) for (neighbour,), weight in zip(rows, weights, strict=False)]
-        around[int(chunk)] = found  # type: ignore[arg-type]
-    return around
+    rows: Any = connection.execute(_NEIGHBOURS, (json.dumps(list(chunks)),))
+    return {
+        chunk: [
+            (int(neighbour), weight)
+            for side, weights in ((before, BEFORE_WEIGHTS), (after, AFTER_WEIGHTS))
+            for neighbour, weight in zip(side.split(",") if side else (), weights, strict=False)
+        ]
+        for chunk, before, after in rows
+    }
 
 
 def _meaning(chunk: int, around: Iterable[tuple[int, float]], known: Mapping[int, float], vector: QueryVector) -> float:
