@@ -71,9 +71,15 @@ def _kinds(holds: Holds, residents: Residents) -> dict[str, Handler]:
         path = checks.fields(call.request.body, {"path": checks.text})["path"]
         return {"closed": holds.let_go(path)}, b""
 
+    def kept(call: Call) -> Answer:
+        checks.fields(call.request.body, {})
+        told = ("route", "whole", "rows", "gone", "bytes")
+        return {"residents": [{name: one[name] for name in told} for one in residents.describe()]}, b""
+
     return {
         "search": search,
         "let_go": let_go,
+        "residents": kept,
         **{name: answering(question) for name, question in QUESTIONS.items()},
     }
 

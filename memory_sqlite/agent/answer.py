@@ -60,6 +60,8 @@ def answer(
         hits, info = retrieving.search(opened, wanted, guard)
         if remembered.mark(opened) == mark:
             break
+    if len(info.routes) > 1:
+        opened.route = info.routes[1]
     hits = remembered.still_there(opened, hits)
     warnings = [*fresh.warnings, *info.warnings]
     if why_not is not None:

@@ -54,6 +54,8 @@ class Opened:
     """Watches of the notes, while they run."""
     embedding: Embedding | None = None
     """Where an embedding provider is set."""
+    route: str | None = None
+    """By which route the last search looked for meaning."""
     filer: Filer | None = None
     """What gives texts their vectors beside what this memory serves."""
 

@@ -34,6 +34,8 @@ def vectors(opened: Opened, settings: Settings, index: apsw.Connection | None) -
         "characters": 0,
         "run": None,
         "others": [],
+        "route": opened.route,
+        "resident": [] if opened.workers is None or opened.embedding is None else opened.workers.residents(),
         "service": None if opened.embedding is None else opened.embedding.state(),
     }
     if index is None:
@@ -56,6 +58,10 @@ def _spaces(said: dict[str, Any], opened: Opened, settings: Settings, index: aps
     said |= {"missing": left.texts, "characters": left.characters}
     if chosen is not None:
         said |= _described(index, chosen)
+        if said["route"] is None:
+            from memory_sqlite.search.vectors.nearest import choose
+
+            said["route"] = choose(index, chosen)
         if said["state"] == "complete" and left.texts:
             said["state"] = "partial"
     if left.texts:

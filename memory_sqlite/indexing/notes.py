@@ -121,7 +121,6 @@ def carry_out(
     transaction that would file it, so that what is forgotten while notes are read does not come back.
     """
     report = NotesReport(unchanged=work.unchanged, problems=list(work.discovery.problems), looks=1)
-    known = rows.document_states(index, "note")
     reading = _Reading(work.to_read, report, deadline)
     batch: list[_Ready] = []
     told = 0
@@ -135,12 +134,12 @@ def carry_out(
             else:
                 report.unread += 1
             if len(batch) >= _BATCH:
-                _file(index, batch, known, report, forgotten)
+                _file(index, batch, report, forgotten)
                 batch = []
             if progress is not None:
                 told = reading.done
                 progress("notes", told, len(work.to_read))
-    _file(index, batch, known, report, forgotten)
+    _file(index, batch, report, forgotten)
     if progress is not None and told < reading.done:  # the last ones could not be read
         progress("notes", reading.done, len(work.to_read))
     if work.to_remove:
@@ -206,7 +205,6 @@ def _read(place: NotePlace) -> Note | SourceProblem | None:
 def _file(
     index: apsw.Connection,
     batch: list[_Ready],
-    known: dict[str, _State],
     report: NotesReport,
     forgotten: Forgotten | None,
 ) -> None:
@@ -225,16 +223,17 @@ def _file(
                 report.removed += int(rows.delete_document(index, "note", document.key))
                 report.problems.append(SourceProblem(document.path, _FORGOTTEN))
                 continue
-            state = known.get(document.key)
+            # asked here: another process may have filed the note anew since this pass began
+            filed = rows.document_hash(index, "note", document.key)
             fresh = document.mtime_ns is not None and now - document.mtime_ns < _UNTRUSTED_NS
-            if state is not None and state[0] == document.hash:
+            if filed == document.hash:
                 _stamp(index, document, None if fresh else document.mtime_ns)
                 report.unchanged += 1
                 continue
             report.chunks += rows.put_document(index, document, words)
             if fresh:
                 _stamp(index, document, None)
-            if state is None:
+            if filed is None:
                 report.added += 1
             else:
                 report.changed += 1

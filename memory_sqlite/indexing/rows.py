@@ -162,6 +162,12 @@ def document_states(
     }
 
 
+def document_hash(connection: apsw.Connection, kind: str, key: str) -> str | None:
+    """The hash of a document as it is filed now; ``None`` when it is not."""
+    found = connection.execute("SELECT hash FROM documents WHERE kind = ? AND key = ?", (kind, key)).get
+    return None if found is None else str(found)
+
+
 def set_session_audience(connection: apsw.Connection, session_id: int, owner_private: bool) -> None:
     """File all documents of a session under another audience: private to the owner's direct sessions, or not."""
     rows: list[Any] = connection.execute(

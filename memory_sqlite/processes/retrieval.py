@@ -6,8 +6,9 @@ answers searches; it sends path and number with each request and takes ``Gone`` 
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from memory_sqlite import errors
 from memory_sqlite.model import DocumentKind
@@ -86,6 +87,17 @@ class Retrieval:
                 pass  # its hold went with it
         return had
 
+    def residents(self, wait_s: float = 0.5) -> list[dict[str, Any]]:
+        """What the workers keep of vectors in memory: route, rows, bytes. Who is busy for longer is left out."""
+        soon = _Soon(wait_s)
+        kept: list[dict[str, Any]] = []
+        for pending in self.pool.tell("residents", {}, _residents):
+            try:
+                kept += pending.result(soon)
+            except (errors.WorkerLost, errors.Cancelled):
+                pass
+        return kept
+
     def close(self) -> None:
         """End the workers."""
         self.pool.close()
@@ -116,6 +128,30 @@ class Retrieval:
             place=str(path),
             deadline_s=deadline_s,
         )
+
+
+class _Soon:
+    """Not for ever: set once so many seconds have passed."""
+
+    def __init__(self, seconds: float) -> None:
+        self._over = time.monotonic() + seconds
+
+    def is_set(self) -> bool:
+        return time.monotonic() >= self._over
+
+
+RESIDENT: Final[dict[str, checks.Check[Any]]] = {
+    "route": checks.text,
+    "whole": checks.truth,
+    "rows": checks.count,
+    "gone": checks.count,
+    "bytes": checks.count,
+}
+
+
+def _residents(answer: dict[str, Any], blob: bytes) -> list[dict[str, Any]]:
+    kept = checks.several(lambda value: checks.fields(value, RESIDENT))
+    return list(checks.fields(answer, {"residents": kept})["residents"])
 
 
 def _let_go(answer: dict[str, Any], blob: bytes) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
 import threading
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,8 +16,10 @@ import pytest
 
 from memory_sqlite import Memory, errors, paths
 from memory_sqlite.clock import FixedClock
-from memory_sqlite.generations import files
-from memory_sqlite.limits import FRAME_MAX_BYTES
+from memory_sqlite.generations import files, layout, vector_rows
+from memory_sqlite.indexing import rows
+from memory_sqlite.limits import FRAME_MAX_BYTES, VECTOR_RESIDENT_ROWS
+from memory_sqlite.model import Chunk, Document
 from memory_sqlite.processes import prepare
 from memory_sqlite.processes.frames import FrameTooLarge
 from memory_sqlite.processes.gone import Gone
@@ -26,8 +30,9 @@ from memory_sqlite.processes.retrieval import Retrieval
 from memory_sqlite.processes.slots import Bounds
 from memory_sqlite.search import run
 from memory_sqlite.search.filters import OPERATOR, Filters, Viewer
+from memory_sqlite.search.vectors.query_vector import QueryVector
 from memory_sqlite.sources.discovery import discover
-from memory_sqlite.storage.connection import open_index, open_index_reader
+from memory_sqlite.storage.connection import create_index, open_index, open_index_reader
 
 NOW_MS = FixedClock().now_ms()
 
@@ -307,3 +312,37 @@ def test_workers_killed_at_any_moment_cost_their_request_and_nothing_else(
     assert retrieval.pool.describe()["pending"] == 0
     retrieval.close()
     assert not files.is_held(path)
+
+
+def test_a_worker_keeps_many_vectors_in_memory_and_says_so(
+    tmp_path: Path, retrieval: Retrieval, clock: FixedClock
+) -> None:
+    """The answer names the route, and what is kept is told: rows and bytes; nothing before the first question."""
+    pytest.importorskip("numpy")
+    count = VECTOR_RESIDENT_ROWS + 100
+    path = tmp_path / "index-000001.sqlite"
+    connection = create_index(path)
+    with connection:
+        layout.create(connection, {})
+        for number in range(count):
+            rows.put_document(
+                connection,
+                Document(
+                    "note", f"{number}.md", "memory", f"{number}.md", (Chunk(f"granite {number}", 1, 1),), "h", None
+                ),
+            )
+        space = vector_rows.make_space(connection, "{}", 2, {})
+        chunks = [int(chunk) for (chunk,) in connection.execute("SELECT id FROM chunks").fetchall()]  # type: ignore[call-overload]
+        angles = [math.tau * chunk / count for chunk in chunks]
+        vectors = [array("f", (math.cos(angle), math.sin(angle))).tobytes() for angle in angles]
+        vector_rows.put(connection, space, zip(chunks, [b"%016d" % chunk for chunk in chunks], vectors, strict=True))
+        vector_rows.set_state(connection, space, "complete")
+    connection.close()
+    assert retrieval.residents() == []
+    vector = QueryVector("{}", vectors[7], latin=0.5, cjk=0.5, low=0.0, high=1.0)
+    hits, info = retrieval.search(path, 1, request("quarry", vector=vector, max_results=1))
+    assert hits[0].path == f"{chunks[7] - 1}.md"
+    assert info.routes == ("lexical", "resident-float32")
+    (kept,) = retrieval.residents()
+    assert (kept["route"], kept["rows"], kept["whole"]) == ("resident-float32", count, True)
+    assert kept["bytes"] > count * 8

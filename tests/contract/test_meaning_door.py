@@ -99,12 +99,25 @@ def test_a_text_without_the_word_is_found(toy: Toy, settings: Settings) -> None:
     assert page.routes[0] == "lexical" and len(page.routes) == 2
 
 
+def test_status_names_the_route_before_anybody_asked(toy: Toy, settings: Settings) -> None:
+    """And none where there are no vectors."""
+    with Memory.open(settings=settings) as memory:
+        assert memory.status()["vectors"]["route"] is None
+    open_memory(settings).close()
+    with Memory.open(settings=settings) as memory:
+        route = memory.status()["vectors"]["route"]
+        assert route == memory.search("kitten").routes[1]
+
+
 def test_while_serving_a_worker_finds_it(toy: Toy, settings: Settings) -> None:
     """The same hits as in this process, with the vectors kept in the worker's memory where NumPy is installed."""
     with open_memory(settings) as memory:
         here = memory.search("kitten")
     with open_memory(settings, serving=True) as memory:
         page = memory.search("kitten")
+        vectors = memory.status()["vectors"]
+    assert vectors["route"] == page.routes[1]
+    assert vectors["resident"] == []  # so few vectors are read where they lie
     assert page.hits == here.hits
     assert page.routes[0] == "lexical" and len(page.routes) == 2
 

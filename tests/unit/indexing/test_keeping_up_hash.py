@@ -167,6 +167,34 @@ def test_known_note_that_changes_back_and_forth_stays_dirty(
     assert found(memory, "gravels") == ["memory/a.md"]
 
 
+def test_note_that_another_process_filed_meanwhile_is_not_taken_for_unchanged(
+    memory: Memory, tmp_path: Path, workspace: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Back in its old form after another process has filed a form in between: what is filed by then counts, not what
+    was filed when this pass began."""
+    first, note = workspace / "memory" / "a.md", workspace / "memory" / "b.md"
+    wait_until_trusted(note)
+    memory.index()
+    first.touch()
+    note.touch()
+
+    def change(place: NotePlace) -> None:
+        if place.path == "memory/a.md":
+            during.undo()
+            note.write_text("marble\n")
+            with Memory.open(tmp_path / "data", workspace=workspace, clock=clock) as other:
+                other.index()
+            note.write_text("pebble\n")
+            wait_until_trusted(note)
+
+    with monkeypatch.context() as during:
+        meddle(during, change)
+        memory.index()
+    clock.advance(LOOK)
+    assert found(memory, "pebble") == ["memory/b.md"]
+    assert found(memory, "marble") == []
+
+
 def test_search_says_that_a_note_was_changing_and_looks_again(
     memory: Memory, workspace: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
