@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from memory_sqlite import limits
 from memory_sqlite.cli.hits import counted
 from memory_sqlite.cli.options import TEXT, Command, State, query_text, stated
 from memory_sqlite.cli.output import columns, one_line
-from memory_sqlite.model import LAYERS, SOURCES, to_json
+from memory_sqlite.cli.search_options import asked, search_options
+from memory_sqlite.model import to_json
 
 if TYPE_CHECKING:
     from memory_sqlite.search.explanation import CandidateReading, Explanation, TargetReading, TermReading
@@ -32,20 +32,7 @@ memory-sqlite explain "router VLAN" MEMORY.md --session garden-club --reveal
 @click.argument("reference", required=False, type=TEXT)
 @click.option("--session", metavar="KEY", type=TEXT, help="Ask as this session: only what it may see.")
 @click.option("--reveal", is_flag=True, help="With --session: say also that the session may not see it.")
-@click.option(
-    "-n", "--max-results", type=click.IntRange(1, limits.OPERATOR_MAX_RESULTS), default=limits.DEFAULT_RESULTS,
-    show_default=True, help="Most hits.",
-)  # fmt: skip
-@click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Floor of every hit.")
-@click.option("--source", "sources", type=click.Choice(SOURCES), multiple=True, help="Only this source (repeatable).")
-@click.option("--layer", "layers", type=click.Choice(LAYERS), multiple=True, help="Only this layer (repeatable).")
-@click.option("--project", "projects", metavar="NAME", type=TEXT, multiple=True, help="Only this project (repeatable).")
-@click.option("--since", metavar="TIME", type=TEXT, help="Only events at or after this time (ISO-8601 or epoch).")
-@click.option("--until", metavar="TIME", type=TEXT, help="Only events before this time.")
-@click.option(
-    "--sort", type=click.Choice(["score", "diverse", "newest", "oldest"]), default="score", show_default=True,
-    help="Order of hits; diverse: the best that are least alike.",
-)  # fmt: skip
+@search_options
 @stated
 def command(state: State, query: str, reference: str | None, **options: Any) -> None:
     """Say how a search for QUERY goes: its terms, its dates, its filters, what was scored, and how.
@@ -54,20 +41,7 @@ def command(state: State, query: str, reference: str | None, **options: Any) -> 
     or not. The options are those of `search`. No text of a memory is shown.
     """
     with state.open_to_ask() as memory:
-        explanation = memory.explain(
-            query_text((query,)),
-            reference,
-            session=options["session"],
-            reveal=options["reveal"],
-            max_results=options["max_results"],
-            min_score=options["min_score"],
-            sources=options["sources"] or SOURCES,
-            layers=options["layers"] or None,
-            projects=options["projects"] or None,
-            since=options["since"],
-            until=options["until"],
-            sort=options["sort"],
-        )
+        explanation = memory.explain(query_text((query,)), reference, reveal=options["reveal"], **asked(options))
     output = state.output
     output.document({"ok": True, **to_json(explanation)})
     if explanation.disabled:

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from memory_sqlite import limits
 from memory_sqlite.cli import hits
 from memory_sqlite.cli.options import TEXT, Command, State, query_text, stated
-from memory_sqlite.model import LAYERS, SOURCES, to_json
+from memory_sqlite.cli.search_options import asked, search_options
+from memory_sqlite.model import to_json
 
 _EXAMPLES = """
 memory-sqlite search router VLAN
@@ -24,20 +24,7 @@ echo "a long question" | memory-sqlite search -  the query from standard input
 @click.command(cls=Command, examples=_EXAMPLES)
 @click.argument("query", nargs=-1, required=True, type=TEXT)
 @click.option("--session", metavar="KEY", type=TEXT, help="Ask as this session: only what it may see.")
-@click.option(
-    "-n", "--max-results", type=click.IntRange(1, limits.OPERATOR_MAX_RESULTS), default=limits.DEFAULT_RESULTS,
-    show_default=True, help="Most hits.",
-)  # fmt: skip
-@click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Floor of every hit.")
-@click.option("--source", "sources", type=click.Choice(SOURCES), multiple=True, help="Only this source (repeatable).")
-@click.option("--layer", "layers", type=click.Choice(LAYERS), multiple=True, help="Only this layer (repeatable).")
-@click.option("--project", "projects", metavar="NAME", type=TEXT, multiple=True, help="Only this project (repeatable).")
-@click.option("--since", metavar="TIME", type=TEXT, help="Only events at or after this time (ISO-8601 or epoch).")
-@click.option("--until", metavar="TIME", type=TEXT, help="Only events before this time.")
-@click.option(
-    "--sort", type=click.Choice(["score", "diverse", "newest", "oldest"]), default="score", show_default=True,
-    help="Order of hits; diverse: the best that are least alike.",
-)  # fmt: skip
+@search_options
 @click.option("--explain", is_flag=True, help="Show what made up each score.")
 @stated
 def command(state: State, query: tuple[str, ...], **options: Any) -> None:
@@ -48,19 +35,7 @@ def command(state: State, query: tuple[str, ...], **options: Any) -> None:
     """
     text = query_text(query)
     with state.open_to_ask() as memory:
-        page = memory.search(
-            text,
-            session=options["session"],
-            max_results=options["max_results"],
-            min_score=options["min_score"],
-            sources=options["sources"] or SOURCES,
-            layers=options["layers"] or None,
-            projects=options["projects"] or None,
-            since=options["since"],
-            until=options["until"],
-            sort=options["sort"],
-            explain=options["explain"],
-        )
+        page = memory.search(text, **asked(options), explain=options["explain"])
     output = state.output
     output.document({"ok": True, **to_json(page)})
     hits.show(output, page.hits)
