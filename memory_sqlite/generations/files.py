@@ -59,9 +59,11 @@ def remove_unless_held(path: Path) -> bool:
         else:
             if probe is None:
                 return False
-        remove(path)
-        if probe is not None:
-            probe.close()
+        try:
+            remove(path)
+        finally:
+            if probe is not None:
+                probe.close()
     remove(path)
     return True
 

@@ -129,11 +129,13 @@ def _builder_lives(store: Store) -> bool:
 
 
 def _abandon(store: Store, number: int) -> None:
-    """Take back what was begun. Where even that fails (a full disk) the next sweep does it."""
+    """Take back what was begun, unless it was published or another process goes on with it. Where even that fails (a
+    full disk) the next sweep does it."""
     try:
-        files.remove(paths.generation_file(store.directory, number))
         with store.transaction() as connection:
-            registry.remove(connection, number)
+            begun = any(generation.number == number for generation in registry.by_state(connection, "building"))
+            if begun and files.remove_unless_held(paths.generation_file(store.directory, number)):
+                registry.remove(connection, number)
     except (errors.MemorySqliteError, OSError):
         pass
 

@@ -28,7 +28,7 @@ Residents = Callable[[Space], Resident | None]
 NEAREST: Final = 100
 """Rows taken from the vector leg (LoCoMo dev: R@10 is the same with 50, 100 and 200)."""
 
-COMPANY_SHARE: Final = 0.6
+COMPANY_SHARE: Final = 0.65
 """Of the way from ``low`` to ``floor``: how near a text must be that stands beside others which words found (LoCoMo
 dev, e5: R@10 .833 and session hit@5 .946 with it, .829 and .940 with the whole way)."""
 BEFORE_WEIGHTS: Final = (1.0, 0.4)

@@ -13,12 +13,12 @@ import apsw
 import pytest
 
 from memory_sqlite import Memory, errors, limits
-from memory_sqlite.clock import FixedClock
+from memory_sqlite.clock import Clock, FixedClock
 from memory_sqlite.config import Settings
 from memory_sqlite.doctor import verify
 from memory_sqlite.forgetting import generations as forgotten_generations
 from memory_sqlite.generations import files, registry
-from memory_sqlite.indexing import apply, identity, rebuild, rows
+from memory_sqlite.indexing import apply, identity, rebuild, rows, vector_reuse
 from memory_sqlite.indexing import notes as notes_index
 from memory_sqlite.model import SourceProblem
 from memory_sqlite.paths import STORE_FILE, agent_directory, generation_file
@@ -165,6 +165,43 @@ def test_inv_062_what_fails_after_the_commit_does_not_undo_the_publication(
     monkeypatch.undo()
     with open_memory():
         assert [path.name for path in directory.glob("index-*.sqlite")] == ["index-000002.sqlite"]
+
+
+def test_inv_062_what_fails_right_after_the_flip_takes_no_file_away(
+    open_memory: Callable[..., Memory], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever fails once the row is flipped: what is current has its file and answers."""
+    with open_memory() as memory:
+        say(memory, "granite")
+        with monkeypatch.context() as patched:
+            patched.setattr(vector_reuse, "take_over_late", fails(RuntimeError))
+            with pytest.raises(RuntimeError):
+                memory.index(full=True)
+        assert generation_file(directory, 2).exists()
+        assert texts(memory, "granite") == ["user: granite"]
+
+
+def test_inv_073_a_build_that_another_goes_on_with_is_not_taken_back(
+    open_memory: Callable[..., Memory], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may take a failed build up the moment it is let go of: then it is that one's, file and row."""
+    with open_memory() as memory, open_memory() as other:
+        say(memory, "granite")
+        real, taken = rebuild._abandon, []
+
+        def abandon(store: Any, number: int) -> None:
+            taken.append(rebuild._begin(store_of(other), Clock(), None))
+            real(store, number)
+
+        monkeypatch.setattr(rebuild, "_abandon", abandon)
+        monkeypatch.setattr(rebuild, "verify", fails(errors.StoreBusy))
+        with pytest.raises(errors.StoreBusy):
+            memory.index(full=True)
+        [(number, index)] = taken
+        assert number == 2
+        assert generation_file(directory, 2).exists()
+        assert [one.number for one in registry.by_state(store_of(memory).connection, "building")] == [2]
+        index.close()
 
 
 def test_inv_066_the_first_error_is_the_one_that_is_told(
