@@ -33,7 +33,7 @@ Progress = Callable[[str, int, int | None], None]
 
 _UNPAID: Final = "the provider charges; nothing was sent to it, because nobody has said that so much may be"
 _CLOSED: Final = "the memory was closed"
-_LOADING: Final = "the embedding model is still loading"
+_LOADING: Final = "the embedding model is still loading, or its server does not answer"
 _NO_TABLES: Final = "the search index has no place for vectors; run `memory-sqlite index --full`"
 _RETRIES: Final = 8
 """A generation is published once in a long while; to meet eight new ones in a row something is badly wrong."""

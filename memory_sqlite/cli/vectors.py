@@ -28,7 +28,9 @@ def told(output: Output, report: VectorReport | None) -> None:
         filed += f", {report.reused} as an equal text was"
     output.line(f"Vectors: {filed}.")
     waiting = f"{counted(report.missing, 'passage')} (about {report.characters:,} characters)"
-    if report.state == "unpaid":
+    if report.state == "failed" and report.dimensions is None:  # not even loaded: what it lacks was not counted
+        output.note(f"{one_line(report.reason or '')}; texts without a vector are found by their words.")
+    elif report.state == "unpaid":
         output.note(f"Not sent: {waiting} to a provider that charges. Run `memory-sqlite index --yes` to send them.")
     elif report.state == "failed":
         output.note(f"{one_line(report.reason or '')}; {waiting} without a vector are found by their words.")

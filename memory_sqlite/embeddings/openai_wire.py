@@ -104,7 +104,10 @@ def refusal(status: int) -> errors.EmbeddingFailed:
 
 def cost(base_url: str) -> CostClass:
     """``free`` on this machine; anybody else may charge."""
-    host = urlsplit(base_url).hostname or ""
+    try:
+        host = urlsplit(base_url).hostname or ""
+    except ValueError:
+        return "paid"  # no address at all, as asking it will say
     try:
         return "free" if ip_address(host).is_loopback else "paid"
     except ValueError:

@@ -27,7 +27,7 @@ from memory_sqlite.search.vectors.query_vector import QueryVector
 from memory_sqlite.values import dataclass
 
 OFF: Final = "no embedding provider is configured"
-LOADING: Final = "the embedding model is still loading"
+LOADING: Final = "the embedding model is still loading, or its server does not answer"
 CLOSED: Final = "the embedding provider was closed"
 State = Literal["off", "loading", "ready", "failed", "closed"]
 

@@ -8,6 +8,7 @@ runs of one set, and what is let through is a change so small that nobody can te
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -28,5 +29,5 @@ def differences(before: Mapping[str, float], after: Mapping[str, float]) -> dict
 
 def lost(before: Mapping[str, float], after: Mapping[str, float], questions: int) -> tuple[str, ...]:
     """The measures that fell by more than the tolerance."""
-    allowed = tolerance(questions) + 1e-9  # the figures are rounded decimals
+    allowed = math.ceil(tolerance(questions) * 10_000) / 10_000 + 1e-9  # the figures are rounded to four places
     return tuple(name for name, change in differences(before, after).items() if change < -allowed)

@@ -42,12 +42,12 @@ def read_questions(path: Path) -> list[Question]:
     holds no question.
     """
     try:
-        size = path.stat().st_size
-        if size > limits.EVAL_FILE_MAX_BYTES:
-            raise errors.LabelsInvalid(f"the file is larger than {limits.EVAL_FILE_MAX_BYTES} bytes")
-        data = path.read_bytes()
+        with path.open("rb") as file:  # a pipe or a device does not say its size
+            data = file.read(limits.EVAL_FILE_MAX_BYTES + 1)
     except OSError as error:
         raise errors.LabelsInvalid(f"the file of labelled queries cannot be read ({type(error).__name__})") from None
+    if len(data) > limits.EVAL_FILE_MAX_BYTES:
+        raise errors.LabelsInvalid(f"the file is larger than {limits.EVAL_FILE_MAX_BYTES} bytes")
     questions = list(_questions(data.removeprefix(b"\xef\xbb\xbf")))
     if not questions:
         raise errors.LabelsInvalid("the file holds no labelled query")
@@ -96,29 +96,26 @@ def _wrong(number: int, what: str) -> errors.LabelsInvalid:
 
 
 def labels_of(hit: Hit, expected: frozenset[str]) -> list[str]:
-    """The label that a hit answers, else a name of its own; then those that what is listed under it (``duplicates``)
+    """The labels that a hit answers, else a name of its own; then those that what is listed under it (``duplicates``)
     answers. A note's passages share a name, as one document."""
     names = (hit.reference, hit.citation, hit.message_id, hit.path)
-    own = next((name for name in names if name is not None and name in expected), None)
-    own = own or _by_lines(hit.path, hit.start_line, hit.end_line, expected)
-    found = [own or (hit.path if hit.provenance.get("kind") == "note" else hit.reference)]
+    found = [name for name in names if name is not None and name in expected]
+    found += _by_lines(hit.path, hit.start_line, hit.end_line, expected)
+    if not found:
+        found.append(hit.path if hit.provenance.get("kind") == "note" else hit.reference)
     for copy in hit.duplicates:
         path, first, last = _split(copy)
-        label = next((name for name in (copy, path) if name in expected), None) or _by_lines(
-            path, first, last, expected
-        )
-        if label is not None:
-            found.append(label)
-    return found
+        found += [name for name in (copy, path) if name in expected]
+        found += _by_lines(path, first, last, expected)
+    return list(dict.fromkeys(found))
 
 
-def _by_lines(path: str, first: int, last: int, expected: frozenset[str]) -> str | None:
-    """The label that names lines of this path that the passage shares."""
+def _by_lines(path: str, first: int, last: int, expected: frozenset[str]) -> Iterator[str]:
+    """The labels that name lines of this path that the passage shares."""
     for label in sorted(expected):
         where, start, end = _split(label)
         if where != label and where == path and first <= end and start <= last:
-            return label
-    return None
+            yield label
 
 
 def _split(citation: str) -> tuple[str, int, int]:

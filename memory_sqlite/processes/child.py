@@ -6,13 +6,17 @@ frames, so that a large answer never waits; large requests are written by a thre
 
 from __future__ import annotations
 
+import fcntl
 import os
+import select
 import subprocess
+import sys
+import termios
 import threading
 from collections.abc import Callable
 from typing import Final
 
-from memory_sqlite.limits import DIRECT_WRITE_MAX_BYTES
+from memory_sqlite.limits import DIRECT_WRITE_MAX_BYTES, WORKER_KILL_GRACE_S
 from memory_sqlite.processes import envelopes, frames
 from memory_sqlite.processes.command import Command
 from memory_sqlite.processes.envelopes import Reply
@@ -67,6 +71,7 @@ class Child:
                 envelopes.check_greeting(greeting, "hello", self._worker)
                 on_hello()
                 while (frame := reader.read()) is not None:
+                    self._check_was_asked()
                     on_reply(envelopes.from_worker(frame))
             except (EOFError, OSError, WireError):
                 pass  # whichever it was, there is no talking to it any more
@@ -81,9 +86,16 @@ class Child:
 
         threading.Thread(target=read, name=f"memory-sqlite {self._worker} {self.pid}", daemon=True).start()
 
+    def _check_was_asked(self) -> None:
+        """Raises ``WireError`` for an answer to what was not read whole: whoever asked next would wait for ever. The
+        last bytes may be read a moment before their writer knows."""
+        if not self._writing.acquire(timeout=WORKER_KILL_GRACE_S):
+            raise WireError("a reply to a request that was not read")
+        self._writing.release()
+
     def send(self, data: bytes) -> None:
         """Write a frame to an idle worker without waiting. That it cannot be written is noticed by the reader."""
-        if len(data) <= DIRECT_WRITE_MAX_BYTES:
+        if len(data) + self._unread() <= DIRECT_WRITE_MAX_BYTES:
             with self._writing:
                 self._write(data)
             return
@@ -98,12 +110,28 @@ class Child:
         threading.Thread(target=write, name=f"memory-sqlite write {self.pid}", daemon=True).start()
 
     def send_cancel(self, number: int) -> None:
-        """Tell a working one to stop; not while its request is still being written, then it will be killed."""
+        """Tell a working one to stop; not while it has not read its request, then it will be killed."""
         if self._writing.acquire(blocking=False):
             try:
-                self._write(frames.pack(envelopes.cancel(number)))
+                if self._takes_more():
+                    self._write(frames.pack(envelopes.cancel(number)))
             finally:
                 self._writing.release()
+
+    def _unread(self) -> int:
+        """Bytes that were written and not read yet; one that cannot tell has none."""
+        try:
+            return int.from_bytes(fcntl.ioctl(self._input.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
+        except (OSError, ValueError):
+            return 0  # closed, or a system that does not say
+
+    def _takes_more(self) -> bool:
+        """Whether a few bytes more can be written without waiting."""
+        if self._closed:
+            return False
+        poll = select.poll()
+        poll.register(self._input.fileno(), select.POLLOUT)
+        return bool(poll.poll(0))
 
     def _write(self, data: bytes) -> None:
         if self._closed:

@@ -75,6 +75,8 @@ class Candidate:
     text: str = ""
     meaning: float = 0.0
     """How near its vector is to the query's, from 0 to 1, where there is a vector leg."""
+    guessed: bool = False
+    """Found by its vector alone, and not near enough to be an answer without others."""
     score: float = 0.0
     parts: dict[str, float] = field(default_factory=dict)
 

@@ -86,6 +86,22 @@ class Query:
         """Nothing to look for: the answer is empty, and that is no error."""
         return not self.terms
 
+    def relaxed(self) -> Query | None:
+        """The same without its demands, for when no text meets them; ``None`` where it has none, or nothing but them.
+
+        A question that quotes a title asks for more than the title; a phrase alone in quotes is meant to the letter.
+        """
+        quoted = {token for term in self.terms if term.required for token in term.probes[0]}
+        if not quoted or all(quoted.issuperset(term.probes[0]) for term in self.terms):
+            return None
+        from dataclasses import replace  # rarely needed
+
+        return replace(
+            self,
+            terms=tuple(replace(term, required=False) for term in self.terms),
+            warnings=(*self.warnings, "nothing holds the quoted phrase; its words were searched"),
+        )
+
 
 class _Terms:
     """Distinct terms in order of appearance; a later, heavier one replaces an equal lighter one."""

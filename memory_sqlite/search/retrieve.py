@@ -37,6 +37,8 @@ BEST_ROWS: Final = 128
 """Rows taken from each lexical table before exact scoring (LoCoMo R@10: .808 with 200, .806 with 100)."""
 COUNTED_ROWS: Final = 48
 """Of these the common terms are counted on the text, where they were left out of choosing."""
+GUESS_SHARE: Final = 0.999
+"""Just below, where a guess would be above."""
 LARGE_INDEX_ROWS: Final = 20_000
 """Above it, common terms do not choose candidates while a rarer term is left (375 -> 0.8 ms at 1,000,000 rows)."""
 TRUST_COMPLETION: Final = 0.8
@@ -73,8 +75,13 @@ def retrieve(
         from memory_sqlite.search import fusion  # words alone need none of it
 
         leg = partial(fusion.look, connection, query.text, vector, filters, residents=residents)
+    bounds = (filters, now_ms, limit, max_bytes, cancelled or _never, trace, leg)
     try:
-        return _retrieve(connection, query, filters, now_ms, limit, max_bytes, cancelled or _never, trace, leg)
+        found = _retrieve(connection, query, *bounds)
+        if not found.rows and (relaxed := query.relaxed()) is not None:
+            again = _retrieve(connection, relaxed, *bounds)
+            return again if again.rows else found
+        return found
     except apsw.InterruptError as error:
         raise Cancelled("the search was interrupted") from error
 
@@ -121,9 +128,7 @@ def _retrieve(
     names = {name for c in kept if c.speaker and c.kind == "message" for name in c.speaker.casefold().split()}
     projects = frozenset(filters.boost_projects)
     scorer = rank.Scorer(query, terms, averages, now_ms, projects, frozenset(names), meaning)
-    for candidate in kept:
-        scorer.score(candidate)
-    kept.sort(key=_order)
+    _score(scorer, kept)
     if trace is not None:
         trace.scored = list(kept)
         trace.weak = frozenset(c.chunk_id for c in candidates).difference(c.chunk_id for c in kept)
@@ -137,9 +142,7 @@ def _retrieve(
     kept = [candidate for candidate in kept[:wanted] if candidate.text]
     if skipped:
         count_in_texts(kept, skipped, terms, vocabulary.stem)
-        for candidate in kept:
-            scorer.score(candidate)
-        kept.sort(key=_order)
+        _score(scorer, kept)
         kept = kept[:limit]
     describe(connection, kept)
     _check(cancelled)
@@ -151,6 +154,17 @@ def _retrieve(
         (*query.warnings, meaning.warning) if meaning.warning is not None else query.warnings,
         ("lexical", meaning.route) if meaning.route is not None else ("lexical",),
     )
+
+
+def _score(scorer: rank.Scorer, candidates: list[Candidate]) -> None:
+    """Score and sort. What is only a guess of the vector leg never stands before the best that words found."""
+    for candidate in candidates:
+        scorer.score(candidate)
+    best = max((candidate.score for candidate in candidates if not candidate.guessed), default=1.0)
+    for candidate in candidates:
+        if candidate.guessed and candidate.score >= best:
+            candidate.score = best * GUESS_SHARE
+    candidates.sort(key=_order)
 
 
 def _order(candidate: Candidate) -> tuple[float, int, int]:
@@ -321,12 +335,9 @@ def _weigh_windows(connection: apsw.Connection, vocabulary: Vocabulary, terms: t
 def _strong(candidates: list[Candidate], terms: tuple[Resolved, ...]) -> list[Candidate]:
     """Without rows that hold nothing but single characters or pieces of identifiers, when more was to be had."""
     strong = {index for index, term in enumerate(terms) if term.term.kind not in _WEAK}
-    kept = [
-        c
-        for c in candidates
-        if not (c.own or c.window) or not strong.isdisjoint(c.own) or not strong.isdisjoint(c.window)
-    ]
-    return kept or candidates
+    worded = [c for c in candidates if c.own or c.window]
+    kept = [c for c in worded if not strong.isdisjoint(c.own) or not strong.isdisjoint(c.window)]
+    return (kept or worded) + [c for c in candidates if not (c.own or c.window)]
 
 
 def _withheld(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import sys
-from typing import Any
+import threading
+from typing import Any, NoReturn
 
 from memory_sqlite.limits import FRAME_MAX_BYTES
 from memory_sqlite.processes import envelopes, frames
@@ -17,6 +19,15 @@ def say(header: dict[str, Any], blob: bytes = b"") -> None:
     os.write(1, frames.pack(header, blob))
 
 
+def answer_unread() -> NoReturn:
+    """Answer before the bytes that come with the question are read, which nobody reads then."""
+    _, length = struct.unpack(">II", os.read(0, 8))
+    header = json.loads(os.read(0, length))
+    say(envelopes.reply(Reply(header["id"], header["kind"], "ok", {"right": True})))
+    threading.Event().wait()
+    sys.exit(0)
+
+
 def main(how: str) -> None:
     reader = FrameReader(0)
     reader.read()
@@ -26,6 +37,8 @@ def main(how: str) -> None:
         say({"say": "hello", "protocol": 0, "worker": "test"})
     else:
         say(envelopes.hello("test"))
+    if how == "early":
+        answer_unread()
     if how == "unasked":
         say(envelopes.reply(Reply(1, "echo", "ok", {})))
     while True:

@@ -115,6 +115,22 @@ def test_inv_007_inv_075_reader_keeps_its_generation_while_three_are_built(
         assert [name for name in generations(directory) if name.endswith(".sqlite")] == ["index-000005.sqlite"]
 
 
+def test_inv_007_a_reader_holds_from_the_moment_it_is_handed_out(
+    open_memory: Callable[..., Memory], directory: Path
+) -> None:
+    """Its generation is retired before it has asked anything: the file stays, and it answers."""
+    with open_memory() as memory, open_memory() as other:
+        say(memory, "granite")
+        assert memory._opened is not None
+        with memory._opened.keeper.reader() as connection:
+            assert other.index(full=True).generation == 2
+            memory._opened.keeper.leave_old()
+            assert generation_file(directory, 1).exists()
+            assert connection.execute("SELECT count(*) FROM chunks").get
+        memory.index()
+    assert generations(directory) == ["index-000002.sqlite"]
+
+
 def test_open_takes_retired_files_away(open_memory: Callable[..., Memory], directory: Path) -> None:
     """What was held at publication goes at the next open after the reader has closed."""
     with open_memory() as memory:

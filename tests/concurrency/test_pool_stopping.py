@@ -12,9 +12,13 @@ from typing import Any
 import pytest
 
 from memory_sqlite import errors
+from memory_sqlite.processes import envelopes, frames
 from memory_sqlite.processes.child import Child
+from memory_sqlite.processes.envelopes import Request
 from memory_sqlite.processes.pending import LATE
 
+FULL_PIPE_BYTES = 1 << 16
+"""What a pipe takes on Linux; elsewhere a request of this size does not fill it, or is killed while it is written."""
 LONG_S = 60.0
 """A grace that no test waits for: with it, an end that came was not a kill. So long anything else is waited for."""
 
@@ -216,6 +220,28 @@ def test_inv_018_a_worker_that_answers_wrongly_is_retired(make_kit: Any, ended: 
     assert ended(pid, 0)
     assert kit.pool.submit("echo", {"well": True}, check).result() is True
     assert kit.pid() != pid
+
+
+def test_inv_018_a_worker_that_answers_what_it_has_not_read_is_retired(make_kit: Any) -> None:
+    """Its pipe is full for ever: whoever was given to it next would wait within the pool's lock, and then everybody."""
+    kit = make_kit(rogue="early")
+    first, second = (kit.ask("echo", blob=bytes(1 << 20)) for _ in range(2))
+    for pending in (first, second):
+        with pytest.raises(errors.WorkerLost):
+            pending.result()
+
+
+def test_inv_013_a_worker_that_stands_still_with_a_full_pipe_is_killed(make_kit: Any) -> None:
+    """The word that it shall stop finds no room in the pipe; nobody waits for that."""
+    kit = make_kit()
+    kit.ask("echo").result()
+    os.kill(kit.pid(), signal.SIGSTOP)
+    left = len(frames.pack(envelopes.request(Request(2, "echo", {}, b"", 0.5))))
+    pending = kit.ask("echo", blob=bytes(FULL_PIPE_BYTES - left), deadline_s=0.5)
+    assert pending.size == FULL_PIPE_BYTES
+    with pytest.raises(errors.Cancelled, match=LATE):
+        pending.result()
+    assert kit.ask("echo").result()
 
 
 @pytest.mark.parametrize("how", ["unasked", "twice"])

@@ -87,10 +87,13 @@ def test_another_owner_publishes_and_the_idle_worker_lets_go(
         return count
 
     monkeypatch.setattr(Retrieval, "let_go", let_go)
+    assert serving._opened is not None and serving._opened.upkeep is not None
+    with serving._opened.keeper.reader():
+        pass  # now this process, too, has an idle connection
     with Memory.open(tmp_path / "data") as other:
         other.index(full=True)
     assert told.wait(60)
-    assert serving._opened is not None and serving._opened.upkeep is not None
+    assert not serving._opened.keeper._idle
     serving._opened.upkeep.look()
     assert not old.exists()
     assert serving.search("marble").hits[0].path == "memory/n1.md"

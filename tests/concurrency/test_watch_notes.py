@@ -250,7 +250,8 @@ def test_inv_097_a_note_that_is_written_while_another_is_taken_in_is_not_lost(
 def test_inv_097_a_failure_is_told_once_and_made_good(
     watch: Watch, workspace: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the index cannot be written nothing is lost: the watch tries again until it can, and warned once."""
+    """While the index cannot be written nothing is lost: the watch tries again until it can, and warned once; when it
+    happens again later, once more."""
     real = freshness.take_in
     failures = []
 
@@ -266,6 +267,10 @@ def test_inv_097_a_failure_is_told_once_and_made_good(
     assert len(failures) == 3
     assert len(heard.warnings) == 1
     assert "store_busy" in heard.warnings[0]
+    failures.clear()
+    put(workspace / "memory" / "c.md", "marble\n")
+    assert heard.next().added == 1
+    assert len(heard.warnings) == 2
 
 
 def test_a_host_whose_callback_fails_goes_on_being_served(memory: Memory, workspace: Path, heard: Heard) -> None:

@@ -144,6 +144,18 @@ def test_deleted_words_are_listed_until_the_merge(tmp_path: Path) -> None:
         assert words == 1, "the assistant's message and the records still say it"
 
 
+def test_the_merge_goes_on_step_by_step_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little a step merges: at the end no deleted row is listed, and no word of one is in the file."""
+    monkeypatch.setattr(compact, "_PAGES_A_STEP", 1)
+    with Memory.open(settings=Settings(data_dir=tmp_path, workspace=None)) as memory:
+        fill(memory, 120, random.Random(5))
+        assert memory.forget(sessions=["s2"]).status == "forgotten"
+        assert memory._opened is not None
+        assert not listed(memory._opened.keeper.writer())
+        left = scan(agent_directory(tmp_path, "main"))
+        assert not any(number % 7 == 2 for numbers in left.values() for number in numbers)
+
+
 def test_samples_are_bounded_and_telling() -> None:
     """Short texts are left out, long ones give beginning, middle and end, and what JSON escapes is cut around."""
     samples = Samples()

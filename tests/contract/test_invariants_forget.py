@@ -13,6 +13,7 @@ from memory_sqlite.clock import FixedClock
 from memory_sqlite.config import Settings
 from memory_sqlite.doctor import verify
 from memory_sqlite.forgetting import note_file
+from memory_sqlite.forgetting import notes as note_plans
 from memory_sqlite.paths import agent_directory
 
 TEXT = "I love granite tea very much."
@@ -119,3 +120,22 @@ def test_inv_092_a_file_that_was_edited_meanwhile_is_left_alone(
     assert (report.status, [note.outcome for note in report.notes]) == ("unfinished", ["changed"])
     assert [path.name for path in file.parent.iterdir()] == ["a.md"]
     assert [hit.path for hit in memory.search("edited by hand").hits] == ["memory/a.md"]
+
+
+def test_inv_087_a_turn_that_comes_between_plan_and_deed_goes_too(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is forgotten is chosen within the transaction of the tombstones, not when it was looked for in the notes."""
+    say(memory, "a", "I love pebbles.", "r1")
+    real = note_plans.plan
+
+    def plan(*arguments: Any, **more: Any) -> Any:
+        with Memory.open(settings=memory.settings) as other:
+            say(other, "a", "I love granite.", "r2")
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(note_plans, "plan", plan)
+    assert memory.forget(sessions=["a"]).turns == 2
+    assert memory._opened is not None
+    assert memory._opened.store.connection.execute("SELECT count(*) FROM messages").get == 0
+    assert found(memory, "granite") == []

@@ -7,14 +7,19 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from memory_sqlite import Memory
+from memory_sqlite.agent.meaning import NOT_SEARCHED, vector_of
+from memory_sqlite.cli.app import root
 from memory_sqlite.config import Settings
 from memory_sqlite.embeddings.protocol import CostClass, EmbeddingIdentity, InputLimits, Weight
 from memory_sqlite.embeddings.registry import REGISTRY
+from memory_sqlite.embeddings.service import Unavailable
 from memory_sqlite.model import Page
 
 MEANING = {"kitten": 0, "tabby": 0, "feline": 0, "hound": 1, "dog": 1, "ledger": 2, "account": 2}
@@ -199,9 +204,39 @@ def test_a_provider_that_is_not_there_costs_meaning_alone(settings: Settings) ->
     assert page.coverage == "partial" and "embedding_provider" in page.warnings[0]
 
 
+def test_the_command_counts_nothing_where_no_model_was_asked(settings: Settings) -> None:
+    """It does not say that no passage lacks its vector when it does not know."""
+    options = {"MEMORY_SQLITE_EMBEDDING_PROVIDER": str(settings.embedding_provider)}
+    done = CliRunner().invoke(root, ["index", "--data-dir", str(settings.data_dir)], env=options)
+    assert done.exit_code == 0
+    assert "embedding_provider" in done.stderr and "texts without a vector" in done.stderr
+    assert "0 passages" not in done.stderr
+
+
 def test_explain_shows_meaning(toy: Toy, settings: Settings) -> None:
     """The route, and the part of the score."""
     with open_memory(settings) as memory:
         explanation = memory.explain("kitten")
     assert explanation.routes[0] == "lexical" and len(explanation.routes) == 2
     assert explanation.candidates[0].parts["meaning"] > 0.9
+
+
+def test_a_question_waits_for_half_of_what_is_left() -> None:
+    """Words are searched after it, within the caller's time; who serves does not wait for a model to load."""
+    asked: list[tuple[float, float]] = []
+
+    def query_vector(text: str, timeout_s: float, *, load_s: float) -> Unavailable:
+        asked.append((timeout_s, load_s))
+        return Unavailable("no")
+
+    def ask(left_s: float | None, workers: object) -> tuple[float, float]:
+        embedding = SimpleNamespace(service=lambda: SimpleNamespace(query_vector=query_vector))
+        settings = SimpleNamespace(embedding_query_timeout_ms=1_500)
+        opened: Any = SimpleNamespace(embedding=embedding, settings=settings, workers=workers)
+        guard: Any = None if left_s is None else SimpleNamespace(left=lambda: left_s)
+        assert vector_of(opened, "q", guard) == (None, NOT_SEARCHED + "no")
+        return asked[-1]
+
+    assert ask(None, None) == (1.5, 1.5)
+    assert ask(0.2, None) == (0.1, 0.1)
+    assert ask(0.2, object()) == (0.1, 0.0)

@@ -13,8 +13,10 @@ from click.testing import CliRunner, Result
 from memory_sqlite import AsyncMemory, Memory, errors
 from memory_sqlite.cli import reset
 from memory_sqlite.cli.app import root
+from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.generations import files
+from memory_sqlite.indexing import rebuild
 from memory_sqlite.indexing.rebuild import Paused
 from memory_sqlite.paths import agent_directory, generation_file
 
@@ -121,6 +123,20 @@ def test_reset_during_another_rebuild_drops_nothing(data: Path) -> None:
         builder.index(full=True, progress=meanwhile)
         assert refused
         assert finds_all(memory)
+
+
+def test_reset_drops_nothing_during_a_rebuild_though_nobody_reads(data: Path) -> None:
+    """Not even what nobody has open: the build may fail yet, and then there would be no index at all."""
+    with Memory.open(data) as memory, Memory.open(data) as builder:
+        assert builder._opened is not None
+        begun = rebuild._begin(builder._opened.store, Clock(), None)
+        assert begun is not None
+        builder._opened.keeper._let_go()
+        with pytest.raises(errors.StoreBusy):
+            memory.reset()
+        assert generation_file(agent_directory(data, "main"), 1).exists()
+        assert finds_all(memory)
+        begun[1].close()
 
 
 def test_reset_is_refused_before_anything_is_dropped(data: Path, tmp_path: Path) -> None:

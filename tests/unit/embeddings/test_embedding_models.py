@@ -14,7 +14,7 @@ from tiny_models import HEADS, PIECES, WIDTH, WORDS, minilm_weights, safetensors
 
 from memory_sqlite import errors  # noqa: E402
 from memory_sqlite.embeddings import catalogue  # noqa: E402
-from memory_sqlite.embeddings.models import bert, tensors  # noqa: E402
+from memory_sqlite.embeddings.models import bert, loading, tensors  # noqa: E402
 from memory_sqlite.embeddings.models.e5 import E5  # noqa: E402
 from memory_sqlite.embeddings.models.minilm import MiniLm  # noqa: E402
 from memory_sqlite.embeddings.models.unigram import Unigram  # noqa: E402
@@ -220,6 +220,26 @@ def test_damaged_safetensors_are_refused(tmp_path: Path) -> None:
         path.write_bytes(wrong)
         with pytest.raises(ValueError):
             tensors.read(path)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ModuleNotFoundError("No module named 'numpy'", name="numpy"), "needs the package numpy, which is not there"),
+        (ImportError("wrong machine"), "needs a package that is there and cannot be loaded"),
+    ],
+)
+def test_a_package_that_is_missing_or_broken_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: ImportError, said: str
+) -> None:
+    """By its name where the error has one."""
+
+    def made(kind: str, directory: Path) -> None:
+        raise error
+
+    monkeypatch.setattr(loading, "_made", made)
+    with pytest.raises(errors.ExtraMissing, match=said):
+        loading.load("e5", tmp_path, {})
 
 
 # --- the real ones, where they are installed --------------------------------------------------------------------------

@@ -183,6 +183,18 @@ def test_what_is_sent(provider: OpenAiProvider, server: Server) -> None:
     assert headers["Content-Type"] == "application/json"
 
 
+def test_a_proxy_gets_nothing_that_is_for_this_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text for a model on this machine does not leave it by the environment's proxy."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://proxy.invalid:9")
+    near = OpenAiProvider(base_url=server.address, model="m", dimensions=3)
+    near.load(LONG)
+    assert near.embed_query("q", LONG) == embedding("q")
+    near.close()
+
+
 def test_documents_go_in_one_request(provider: OpenAiProvider, server: Server) -> None:
     """In their order."""
     assert provider.embed_documents(["a", "bb", "ccc"], LONG) == [embedding(text) for text in ("a", "bb", "ccc")]
@@ -480,6 +492,17 @@ def test_a_server_that_is_not_there(server: Server, passing: Time) -> None:
     with pytest.raises(errors.EmbeddingFailed, match=r"cannot be reached or broke off \(ConnectError\)"):
         provider.load(LONG)
     assert passing.slept == []
+    provider.close()
+
+
+@pytest.mark.parametrize("address", ["http://[::1/v1", "http://[x]/v1", "http://127.0.0.1:x/v1"])
+def test_an_address_that_is_none(address: str, passing: Time) -> None:
+    """Is said in a sentence, and nothing that only looks at the provider fails."""
+    provider = OpenAiProvider(base_url=address, model="m", dimensions=3, sleep=passing.sleep, clock=passing)
+    assert provider.cost in ("free", "paid")
+    provider.load(LONG)
+    with pytest.raises(errors.EmbeddingFailed, match="embedding_base_url is no address"):
+        provider.embed_query("q", LONG)
     provider.close()
 
 

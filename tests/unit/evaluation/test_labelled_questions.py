@@ -76,6 +76,8 @@ def test_files_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read_questions(write(tmp_path, "\n\n"))
     monkeypatch.setattr(limits, "EVAL_FILE_MAX_BYTES", 10)
     with pytest.raises(errors.LabelsInvalid, match="larger than 10 bytes"):
+        read_questions(Path("/dev/zero"))  # says that it has no bytes, and has no end
+    with pytest.raises(errors.LabelsInvalid, match="larger than 10 bytes"):
         read_questions(write(tmp_path, '{"query": "q", "expected": []}'))
 
 
@@ -104,6 +106,16 @@ def test_labels_of_messages_and_records() -> None:
     assert labels_of(message(3, "D1:3"), frozenset({"message:3"})) == ["message:3"]
     assert labels_of(message(3, "D1:3"), frozenset({"sessions/abc"})) == ["sessions/abc"]
     assert labels_of(message(3, "D1:3"), frozenset({"x"})) == ["message:3"]
+
+
+def test_a_passage_answers_every_label_that_names_it() -> None:
+    """Two citations within one passage are both found with it, and so is a path beside a citation."""
+    both = frozenset({"memory/a.md#L4", "memory/a.md#L8", "memory/a.md", "memory/a.md#L9"})
+    assert set(labels_of(hit(first=4, last=8), both)) == both - {"memory/a.md#L9"}
+    question = Question("q", frozenset({"memory/a.md#L4", "memory/a.md#L8"}))
+    assert evaluate([question], lambda _: [hit(first=4, last=8)]).overall.figures["recall@10"] == 1.0
+    one = hit(duplicates=("memory/b.md#L3-L5",))
+    assert labels_of(one, frozenset({"memory/b.md#L3", "memory/b.md#L5"}))[1:] == ["memory/b.md#L3", "memory/b.md#L5"]
 
 
 def test_what_is_listed_under_a_hit_is_found_with_it() -> None:

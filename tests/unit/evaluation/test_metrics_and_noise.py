@@ -61,4 +61,6 @@ def test_noise_is_three_thousandths_or_one_question() -> None:
     assert lost(before, {"recall@10": 0.807, "mrr": 0.61}, 1_000) == ()
     assert lost(before, {"recall@10": 0.8069, "mrr": 0.5}, 1_000) == ("recall@10", "mrr")
     assert lost(before, {"recall@10": 0.79, "mrr": 0.6}, 50) == ()
+    one, two = ({"hit@1": round((71 - wrong) / 71, 4)} for wrong in (1, 2))  # the rounding is no second question
+    assert (lost({"hit@1": 1.0}, one, 71), lost({"hit@1": 1.0}, two, 71)) == ((), ("hit@1",))
     assert differences(before, {"mrr": 0.65, "new": 1.0}) == {"mrr": 0.05}

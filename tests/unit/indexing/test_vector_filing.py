@@ -174,6 +174,23 @@ def test_a_provider_that_refuses_most_replaces_nothing(
     assert (finished, filer.spaces()) == (False, [("one", "filling", 1)])
 
 
+def test_a_provider_that_refuses_most_takes_no_other_model_away(
+    memory: Memory, workspace: Path, filer: Any, hash_model: Any
+) -> None:
+    """The vectors of the model before it stay."""
+    for number in range(3):
+        note(workspace, f"r{number}", f"granite {number}\n")
+    memory.index()
+    filer.fill(hash_model())
+    for number in range(3):
+        note(workspace, f"r{number}", f"refuse {number}\n")
+    note(workspace, "a", "granite\n")
+    memory.index()
+    before = filer.spaces()
+    finished, _ = filer.fill(hash_model("two"))
+    assert (finished, filer.spaces()) == (False, [*before, ("two", "filling", 1)])
+
+
 @pytest.mark.parametrize(("model", "dimensions"), [("two", 4), ("one", 6)])
 def test_a_new_model_fills_a_space_of_its_own_and_then_replaces_the_old_one(
     notes: Memory, filer: Any, hash_model: Any, model: str, dimensions: int

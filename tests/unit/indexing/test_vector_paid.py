@@ -54,15 +54,17 @@ def test_a_whole_memory_is_sent_on_command_alone(opening: Any, paid: Any, many: 
         assert (report.state, report.embedded) == ("complete", many)
 
 
-def test_a_long_text_is_not_sent_unasked_either(opening: Any, paid: Any, workspace: Path) -> None:
+def test_a_long_text_is_not_sent_unasked_either(
+    opening: Any, paid: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Characters count as well as texts."""
-    (workspace / "memory" / "long.md").write_text("granite\n" * (limits.EMBEDDING_UNASKED_CHARS // 8 + 1))
+    monkeypatch.setattr(limits, "EMBEDDING_UNASKED_CHARS", 1_000)
+    (workspace / "memory" / "long.md").write_text("granite\n" * 200)
     with opening() as memory:
-        limits_of_texts = limits.EMBEDDING_UNASKED_TEXTS
         report = memory.index().vectors
         assert report is not None
         assert report.state == "unpaid"
-        assert report.missing > limits_of_texts or report.characters > limits.EMBEDDING_UNASKED_CHARS
+        assert report.missing <= limits.EMBEDDING_UNASKED_TEXTS and report.characters > 1_000
         assert paid.model.texts == []
 
 

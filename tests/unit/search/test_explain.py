@@ -202,6 +202,16 @@ def test_session_cap(index: Index, message: Make, note: Make) -> None:
     assert why(index, "harbour crane", capped[0].reference, max_results=5).reason == "session_cap"
 
 
+def test_no_session_is_capped_among_sessions_alone(index: Index, message: Make) -> None:
+    """Whoever searches transcripts alone wants the best messages, be they of one session."""
+    index.put(*(message(1, position, f"harbour harbour crane {position}") for position in range(1, 40, 6)))
+    index.put(*(message(2, position, f"crane {position}") for position in range(1, 40, 6)))
+    explained = asked(index, "harbour crane", max_results=5, sources=("sessions",))
+    assert [row.verdict for row in explained.candidates[:5]] == ["hit"] * 5
+    assert {row.citation.partition("#")[0] for row in explained.candidates[:5]} == {"sessions/token1"}
+    assert "session_cap" not in {row.verdict for row in explained.candidates}
+
+
 def test_below_min_score_and_below_the_floor_of_time(index: Index, note: Make) -> None:
     """The caller's floor; and, sorted by time, half of the best score."""
     index.put(

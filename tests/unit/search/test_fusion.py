@@ -116,6 +116,23 @@ def test_beside_words_less_is_near_enough(garden: apsw.Connection) -> None:
     assert paths(hits)[0] == "memory/dog.md" and len(hits) == 3
 
 
+def test_a_guess_never_stands_before_what_words_found(garden: apsw.Connection) -> None:
+    """However little the words found: below the floor a vector alone does not come first; from there on it may."""
+    give(garden, CAT | {"memory/dog.md": (0.0, 0.0, 1.0)})
+    text = "hound zebra quilt vortex jumping bicycle"
+    weak = {"latin": 1.0, "floor": 0.98}
+    assert paths(find(garden, text, asked(0.95, 0.3, 0.0, **weak))[0])[0] == "memory/dog.md"
+    assert paths(find(garden, text, asked(1.0, 0.0, 0.0, **weak))[0])[0] == "memory/cat.md"
+
+
+def test_the_shorter_the_question_the_less_its_vector_counts(garden: apsw.Connection) -> None:
+    """One word a third, two two thirds, three in full: the same text, the same vector, another share of the score."""
+    give(garden, CAT)
+    scores = [find(garden, text, asked(1, 0, 0))[0][0].score for text in ("kitten", "kitten foo", "kitten foo bar")]
+    weights = [0.5 / 3, 1 / 3, 0.5]
+    assert scores == pytest.approx([weight / (1 + weight) * 0.995 for weight in weights], abs=0.01)
+
+
 def test_a_demanded_phrase_is_demanded_of_meaning_too(garden: apsw.Connection) -> None:
     """A quoted phrase that a text does not hold: it is no answer, however near."""
     give(garden, CAT)
@@ -148,10 +165,38 @@ def test_without_vectors_words_answer_and_it_is_said(garden: apsw.Connection) ->
     hits, info = find(garden, "hound", asked(1, 0, 0))
     assert paths(hits) == ["memory/dog.md"]
     assert (info.coverage, info.warnings, info.routes) == ("partial", (fusion.NO_SPACE,), ("lexical",))
+    by_words = hits[0].score
+    give(garden, {}, "filling")
+    hits, info = find(garden, "hound", asked(1, 0, 0))
+    assert (info.coverage, info.warnings) == ("partial", (fusion.STILL_FILLING,))
+    assert hits[0].score == by_words
     give(garden, {"memory/cat.md": (1.0, 0.0, 0.0)}, "filling")
     hits, info = find(garden, "hound", asked(1, 0, 0))
     assert paths(hits)[0] == "memory/dog.md"
     assert (info.coverage, info.warnings) == ("partial", (fusion.STILL_FILLING,))
+
+
+def test_what_has_no_vector_yet_is_not_behind_for_it(index: Any, note: Any, message: Any) -> None:
+    """New text is searchable at once: it counts as near as what words found does on average."""
+    index.put(
+        note("memory/new.md", "Ferry timetable: nine and five."),
+        note("memory/old.md", "The timetable of the ferry is somewhere here, among many other words and sheets."),
+    )
+    connection = index.connection
+    assert paths(find(connection, "ferry timetable", None)[0]) == ["memory/new.md", "memory/old.md"]
+    give(connection, {"memory/old.md": (1.0, 0.0, 0.0)})
+    hits, _ = find(connection, "ferry timetable", asked(1, 0.5, 0))
+    assert paths(hits) == ["memory/new.md", "memory/old.md"]
+    old = hits[1].explanation["meaning"]
+    assert 0.0 < old == hits[0].explanation["meaning"]
+
+
+def test_a_message_without_a_vector_is_as_near_as_its_neighbours(index: Any, message: Any) -> None:
+    """And one whose neighbours have none counts by its own alone."""
+    index.put(*(message(1, place, word) for place, word in enumerate(("granite", "kettle", "basalt"), 1)))
+    give(index.connection, {"s1m1": (1.0, 0.0, 0.0)})
+    hits, _ = find(index.connection, "granite kettle", asked(1, 0.5, 0))
+    assert [hit.explanation["meaning"] for hit in hits] == pytest.approx([0.894, 0.894, 0.894], abs=0.001)
 
 
 def test_a_vector_of_another_size_costs_its_leg_alone(garden: apsw.Connection) -> None:
@@ -186,3 +231,11 @@ def test_a_message_is_near_by_what_stands_around_it(index: Any, message: Any) ->
 def test_the_script_of_a_question(text: str, script: str) -> None:
     """CJK where one character is, other where most letters are, else Latin."""
     assert script_of(text) == script
+
+
+def test_what_words_found_in_parts_is_not_left_out_for_meaning(index: Any, note: Any) -> None:
+    """Where nothing holds an identifier whole, what holds its parts is the answer, with a model as without."""
+    index.put(note("memory/errors.md", "All the codes."), note("memory/cat.md", "The tabby sleeps."))
+    give(index.connection, {"memory/errors.md": (0.0, 1.0, 0.0), "memory/cat.md": (1.0, 0.0, 0.0)})
+    assert paths(find(index.connection, "path:errors", None)[0]) == ["memory/errors.md"]
+    assert paths(find(index.connection, "path:errors", asked(0.8, 0.6, 0, floor=0.9))[0])[0] == "memory/errors.md"

@@ -234,6 +234,20 @@ def test_boosts_are_a_few_per_cent(index: Any, note: Any) -> None:
     assert all(1.0 < factor <= 1.05 for factor in boosts.values()), boosts
 
 
+def test_a_message_that_asks_comes_after_one_that_tells(index: Any, message: Any) -> None:
+    """Of the same words the question is the newer one, and yet the second."""
+    index.put(message(1, 9, "The gate is green?"), message(2, 1, "The gate is green."))
+    hits, _ = index.search("gate green")
+    assert hits[0].message_id == "s2m1"
+
+
+def test_when_is_answered_by_a_message_with_a_time(index: Any, message: Any) -> None:
+    """Of the same words the one with a time word is the older one, and yet the first; only "when" asks for it."""
+    index.put(message(1, 9, "The ferry sails from Ardal."), message(2, 1, "The ferry sails on Monday."))
+    assert [hit.message_id for hit in index.search("when does the ferry sail")[0]] == ["s2m1", "s1m9"]
+    assert [hit.message_id for hit in index.search("the ferry sails")[0]] == ["s1m9", "s2m1"]
+
+
 def test_relevance_beats_recency(index: Any, note: Any) -> None:
     """A two-year-old note that says it verbatim stands above yesterday's that does not (peer weakness W1)."""
     day = 86_400_000

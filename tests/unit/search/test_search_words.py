@@ -42,6 +42,13 @@ def test_pieces_of_identifiers_find_them(make_index: Make, query: str) -> None:
     assert index.paths(query)[0] == "code.md"
 
 
+def test_three_letters_have_too_many_neighbours(make_index: Make) -> None:
+    """From four on a word that occurs nowhere is tried with another letter."""
+    index = make_index({"memory/a.md": "The cat sleeps.", "memory/b.md": "The lamp glows."})
+    assert index.paths("cot") == []
+    assert index.paths("lump") == ["b.md"]
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -10,6 +10,7 @@ import pytest
 
 from memory_sqlite import errors, limits
 from memory_sqlite.clock import Clock
+from memory_sqlite.indexing import vector_filing
 from memory_sqlite.storage import change_log, store
 from memory_sqlite.storage import connection as connections
 from memory_sqlite.storage.store import Store
@@ -59,6 +60,15 @@ def test_the_index_is_derived_and_overwrites_what_it_deletes(tmp_path: Path) -> 
     connection = connections.open_index(path)
     said = pragmas(connection)
     assert (said["journal_mode"], said["synchronous"], said["secure_delete"]) == ("wal", 1, 1)
+    connection.close()
+
+
+def test_vectors_are_filed_on_disk(tmp_path: Path) -> None:
+    """What was paid for is synced at each commit, though the index is derived."""
+    path = tmp_path / "index-000001.sqlite"
+    connections.create_index(path).close()
+    connection = vector_filing.open_for_filing(path)
+    assert (connection.pragma("journal_mode"), connection.pragma("synchronous")) == ("wal", 2)
     connection.close()
 
 

@@ -74,6 +74,18 @@ def test_rows_that_are_no_vectors_are_left_out(make_store: Callable[[int], Any],
 
 
 @pytest.mark.parametrize("route", ROUTES)
+def test_however_many_rows_are_no_vectors(make_store: Callable[[int], Any], blob: Any, route: Any) -> None:
+    """More of them than a route takes beyond those wanted do not keep the others out."""
+    store = make_store(2)
+    usable(store, route)
+    store.add([blob([1, 0])] * 30)
+    for chunk in range(1, 29):
+        store.raw(chunk, floats(float("nan"), 0))
+    found = nearest(store.connection, store.space, blob([1, 0]), EVERYTHING, 2, route=route)
+    assert [chunk for chunk, _ in found.rows] == [29, 30]
+
+
+@pytest.mark.parametrize("route", ROUTES)
 def test_an_empty_space_has_no_rows(make_store: Callable[[int], Any], blob: Any, route: Any) -> None:
     """Nothing filed yet is no error."""
     store = make_store(3)

@@ -83,6 +83,10 @@ def test_equal_vectors_come_in_the_order_of_their_chunks(
     answers = [ask(store, route, blob([5, 4, 3, 2, 1]), EVERYTHING, 10) for _ in range(3)]
     assert [chunk for chunk, _ in answers[0].rows] == list(range(1, 11))
     assert answers[0] == answers[1] == answers[2]
+    for chunk in range(1, 6):  # filed again, so that they lie behind all others
+        store.file(chunk, blob([1, 2, 3, 4, 5]))
+    again = ask(store, route, blob([5, 4, 3, 2, 1]), EVERYTHING, 10)
+    assert [chunk for chunk, _ in again.rows] == list(range(1, 11))
 
 
 @pytest.mark.parametrize("route", ROUTES)
