@@ -7,6 +7,7 @@ provider (``embeddings``), one pass over one generation (``indexing.vector_filin
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ import apsw
 
 from memory_sqlite import errors, limits, paths
 from memory_sqlite.config import Settings
+from memory_sqlite.generations import vector_rows
 from memory_sqlite.generations.vector_rows import Space
 from memory_sqlite.indexing import vector_filing, vector_inputs
 from memory_sqlite.indexing.keeper import IndexKeeper
@@ -48,6 +50,8 @@ class Embedding:
         self._keeper = keeper
         self._service: EmbeddingService | None = None
         self._provider: Provider | None = None
+        self._former: tuple[str, EmbeddingService] | None = None
+        """The provider that was set before, by the identity of its space, while it answers for the one that fills."""
         self._making = threading.Lock()
         self._closed = threading.Event()
         self._pass = threading.Lock()
@@ -72,6 +76,62 @@ class Embedding:
                 timeout_s = self._settings.embedding_batch_timeout_ms / 1000
                 self._service = EmbeddingService(self._provider, batch_timeout_s=timeout_s)
             return self._service
+
+    def answering(self, wait_s: float) -> EmbeddingService | None:
+        """Whom to ask for the vector of a question: the provider that is set, once its space is complete; until then
+        the one of a space that is, where it can still be had. ``None``: there are no vectors to compare it with.
+
+        Waits at most ``wait_s`` for a model that is loading. Raises as ``service``, and ``IndexUnavailable``.
+        """
+        service = self.service()
+        identity = service.identity(wait_s)
+        with self._keeper.reader() as index:
+            spaces = vector_rows.spaces(index)
+        if identity is None:
+            return service if spaces else None
+        named = vector_rows.identity_text(identity.json())
+        mine = next((space for space in spaces if space.identity == named), None)
+        others = [space for space in spaces if space is not mine and space.state == "complete"]
+        if others and (mine is None or mine.state != "complete"):
+            former = self._former_service(others[-1].identity)
+            if former is not None:
+                former.identity(wait_s)  # the wait for its model
+                return former
+        else:
+            self._part_from_former()
+        return None if mine is None else service
+
+    def _former_service(self, identity: str) -> EmbeddingService | None:
+        with self._making:
+            if self._former is not None and self._former[0] == identity:
+                return self._former[1]
+        from memory_sqlite.embeddings import registry
+        from memory_sqlite.embeddings.service import EmbeddingService
+
+        known = json.loads(identity)
+        settings = self._settings
+        # of a server: asked for dimensions only by somebody who asks for them now too
+        asks = settings.embedding_provider == known["provider"] and settings.embedding_dimensions is not None
+        try:
+            former = replace(
+                settings,
+                embedding_provider=known["provider"],
+                embedding_model=known["model"],
+                embedding_dimensions=known["dimensions"] if asks else None,
+            )
+            service = EmbeddingService(registry.open_provider(former))
+        except errors.MemorySqliteError:
+            return None
+        self._part_from_former()
+        with self._making:
+            self._former = (identity, service)
+        return service
+
+    def _part_from_former(self) -> None:
+        with self._making:
+            former, self._former = self._former, None
+        if former is not None:
+            former[1].close()
 
     def fill(
         self,
@@ -193,6 +253,7 @@ class Embedding:
         self._closed.set()
         with self._making:
             service, self._service = self._service, None
+        self._part_from_former()
         if service is not None:
             service.close()
 

@@ -28,16 +28,19 @@ def vector_of(opened: Opened, text: str, guard: Deadline | None) -> tuple[QueryV
     if opened.embedding is None or not text.strip():
         return None, None
     from memory_sqlite.embeddings.service import Unavailable
+    from memory_sqlite.search.fusion import NO_SPACE
 
     timeout_s = opened.settings.embedding_query_timeout_ms / 1000
     if guard is not None:
         timeout_s = min(timeout_s, guard.left() / 2)
+    load_s = timeout_s if opened.workers is None else 0.0
     try:
-        service = opened.embedding.service()
+        service = opened.embedding.answering(load_s)
     except errors.MemorySqliteError as error:
         return None, NOT_SEARCHED + error.message
-    load_s = timeout_s if opened.workers is None else 0.0
-    found = service.query_vector(text, timeout_s, load_s=load_s)
+    if service is None:  # nothing to compare with: a server that charges is not asked
+        return None, NOT_SEARCHED + NO_SPACE
+    found = service.query_vector(text, timeout_s)
     if isinstance(found, Unavailable):
         return None, NOT_SEARCHED + found.reason
     return found, None

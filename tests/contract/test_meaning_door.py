@@ -114,6 +114,32 @@ def test_status_names_the_route_before_anybody_asked(toy: Toy, settings: Setting
         assert route == memory.search("kitten").routes[1]
 
 
+def test_the_old_model_answers_until_the_new_one_is_complete(toy: Toy, settings: Settings) -> None:
+    """Another model is set: questions are asked of the one whose vectors are there, and of the new one after it."""
+    other = Toy()
+    other.identity = EmbeddingIdentity("other", "seven-words", 4)
+    REGISTRY.plugin("tests", ["other"]).register("other", lambda settings: other)
+    open_memory(settings).close()
+    with Memory.open(settings=replace(settings, embedding_provider="other")) as memory:
+        page = memory.search("kitten")
+        assert (paths(page), page.warnings) == (["MEMORY.md"], ())
+        assert toy.asked.is_set() and not other.asked.is_set()
+        report = memory.index()
+        assert report.vectors is not None and report.vectors.state == "complete"
+        toy.asked.clear()
+        assert paths(memory.search("kitten")) == ["MEMORY.md"]
+        assert other.asked.is_set() and not toy.asked.is_set()
+
+
+def test_without_any_vectors_nobody_is_asked(toy: Toy, settings: Settings) -> None:
+    """A provider may charge for a question whose vector there is nothing to compare with."""
+    with Memory.open(settings=settings) as memory:
+        page = memory.search("hound")
+    assert paths(page) == ["memory/gate.md"]
+    assert page.coverage == "partial" and "no vectors" in page.warnings[0]
+    assert not toy.asked.is_set()
+
+
 def test_while_serving_a_worker_finds_it(toy: Toy, settings: Settings) -> None:
     """The same hits as in this process, with the vectors kept in the worker's memory where NumPy is installed."""
     with open_memory(settings) as memory:
@@ -225,12 +251,18 @@ def test_a_question_waits_for_half_of_what_is_left() -> None:
     """Words are searched after it, within the caller's time; who serves does not wait for a model to load."""
     asked: list[tuple[float, float]] = []
 
-    def query_vector(text: str, timeout_s: float, *, load_s: float) -> Unavailable:
-        asked.append((timeout_s, load_s))
+    waited: list[float] = []
+
+    def query_vector(text: str, timeout_s: float) -> Unavailable:
+        asked.append((timeout_s, waited[-1]))
         return Unavailable("no")
 
+    def answering(wait_s: float) -> SimpleNamespace:
+        waited.append(wait_s)
+        return SimpleNamespace(query_vector=query_vector)
+
     def ask(left_s: float | None, workers: object) -> tuple[float, float]:
-        embedding = SimpleNamespace(service=lambda: SimpleNamespace(query_vector=query_vector))
+        embedding = SimpleNamespace(answering=answering)
         settings = SimpleNamespace(embedding_query_timeout_ms=1_500)
         opened: Any = SimpleNamespace(embedding=embedding, settings=settings, workers=workers)
         guard: Any = None if left_s is None else SimpleNamespace(left=lambda: left_s)

@@ -158,3 +158,15 @@ def test_capitals_make_a_name_of_a_stop_word(make_index: Make) -> None:
     assert index.paths("IT")[0] == "a.md"
     assert index.paths("AND") == []
     assert index.paths('"bread and butter"') == ["b.md"]
+
+
+def test_a_phrase_that_nothing_holds_is_relaxed_in_a_question(index: Any, note: Any) -> None:
+    """A question that quotes a title asks for more than the title; a phrase alone is meant to the letter."""
+    index.put(note("memory/book.md", "She read the book on nothing in May; it seemed impossible to put down."))
+    assert index.paths('"nothing is impossible"') == []
+    hits, info = index.search('when did she read the book "nothing is impossible"')
+    assert [hit.path for hit in hits] == ["memory/book.md"]
+    assert "quoted phrase" in info.warnings[0]
+    index.put(note("memory/other.md", "Nothing is impossible, says the poster."))
+    hits, info = index.search('when did she read the book "nothing is impossible"')
+    assert [hit.path for hit in hits] == ["memory/other.md"] and info.warnings == ()
