@@ -75,9 +75,14 @@ def remove(path: Path) -> None:
 
 
 def numbers(directory: Path) -> list[int]:
-    """The numbers of the generation files in an agent's directory, ascending; sidecars without their file count too."""
+    """The numbers of the generation files in an agent's directory, ascending; sidecars without their file count too.
+
+    A directory or a link of such a name is nothing of ours: it is neither opened nor removed.
+    """
     found = set()
     for entry in os.scandir(directory):
+        if not entry.is_file(follow_symlinks=False):
+            continue
         name = entry.name.removesuffix("-wal").removesuffix("-shm")
         number = paths.generation_number(name)
         if number is not None:

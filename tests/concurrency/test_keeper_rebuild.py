@@ -232,7 +232,7 @@ def test_inv_074_leftovers_are_swept_and_strange_files_stay(
     open_memory: Callable[..., Memory], directory: Path
 ) -> None:
     """Files of dead builders and of unknown numbers, sidecars without their file: gone. What is not named like a
-    generation is not ours to delete."""
+    generation, or is a link or a directory of such a name, is not ours to touch."""
     with open_memory() as memory:
         say(memory, "granite")
     for name in ("index-000077.sqlite", "index-000078.sqlite-wal", "index-000079.sqlite-shm"):
@@ -240,8 +240,11 @@ def test_inv_074_leftovers_are_swept_and_strange_files_stay(
     strange = [directory / name for name in ("index-1.sqlite", "index-000080.sqlite.bak", "notes.txt")]
     for path in strange:
         path.write_bytes(b"mine")
+    (directory / "index-000081.sqlite").symlink_to(strange[-1])
+    (directory / "index-000082.sqlite").mkdir()
     with open_memory():
         pass
+    assert (directory / "index-000081.sqlite").is_symlink() and (directory / "index-000082.sqlite").is_dir()
     assert [name for name in generations(directory) if name.startswith("index-00007")] == []
     assert all(path.read_bytes() == b"mine" for path in strange)
 
