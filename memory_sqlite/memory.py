@@ -280,6 +280,7 @@ class Memory(FactMethods):
         sources: Sequence[Source] = SOURCES,
         layers: Sequence[Layer] | None = None,
         projects: Sequence[str] | None = None,
+        active_projects: Sequence[str] = (),
         since: str | float | None = None,
         until: str | float | None = None,
         sort: Sort = "score",
@@ -290,14 +291,15 @@ class Memory(FactMethods):
         """Find what was meant, best first. ``session=None`` is the operator; a session sees what its audience may.
 
         ``since`` (included) and ``until`` (not) bound event time, as ISO-8601 or epoch; ``min_score`` is a floor for
-        every hit. After ``deadline_ms``, or once ``cancelled`` is set, the search is stopped.
+        every hit. ``projects`` leaves out what belongs to none of them, ``active_projects`` only favours. After
+        ``deadline_ms``, or once ``cancelled`` is set, the search is stopped.
         Raises ``InvalidArgument``, ``IndexUnavailable``, ``Cancelled``; while serving ``Overloaded``, ``WorkerLost``.
         """
         if (opened := self._enter()) is None:
             return Page(query, (), disabled=True)
         most = limits.OPERATOR_MAX_RESULTS if session is None else self._settings.max_search_results
         asked = arguments.check(
-            query, max_results, min_score, sources, layers, projects, since, until, sort, explain, most
+            query, max_results, min_score, sources, layers, projects, since, until, sort, explain, most, active_projects
         )
         guard = arguments.deadline(deadline_ms, cancelled, self._clock)
         with opened.store.readers.borrow() as store:
@@ -317,6 +319,7 @@ class Memory(FactMethods):
         sources: Sequence[Source] = SOURCES,
         layers: Sequence[Layer] | None = None,
         projects: Sequence[str] | None = None,
+        active_projects: Sequence[str] = (),
         since: str | float | None = None,
         until: str | float | None = None,
         sort: Sort = "score",
@@ -332,7 +335,7 @@ class Memory(FactMethods):
             return explaining.disabled(query, self._clock)
         most = limits.OPERATOR_MAX_RESULTS if session is None else self._settings.max_search_results
         asked = arguments.check(
-            query, max_results, min_score, sources, layers, projects, since, until, sort, True, most
+            query, max_results, min_score, sources, layers, projects, since, until, sort, True, most, active_projects
         )
         return explaining.explained(opened, asked, reference, session, reveal, self._clock, self._lock)
 

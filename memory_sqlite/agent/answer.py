@@ -88,4 +88,5 @@ def filters_of(asked: Asked, audience: Audience) -> Filters:
         projects=asked.projects,
         since=asked.since,
         until=asked.until,
+        boost_projects=asked.active_projects,
     )

@@ -33,6 +33,7 @@ class Asked:
     until: int | None
     sort: str
     explain: bool
+    active_projects: tuple[str, ...] = ()
 
 
 def check(
@@ -47,6 +48,7 @@ def check(
     sort: object,
     explain: object,
     most: int = limits.OPERATOR_MAX_RESULTS,
+    active_projects: object = (),
 ) -> Asked:
     """The arguments, valid; ``most`` results may be asked for. Raises ``InvalidArgument`` naming the first wrong."""
     if not isinstance(query, str):
@@ -75,6 +77,7 @@ def check(
         _moment("until", until),
         str(sort),
         bool(explain),
+        _strings("active_projects", active_projects),
     )
 
 

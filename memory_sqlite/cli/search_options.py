@@ -26,6 +26,10 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--project", "projects", metavar="NAME", type=TEXT, multiple=True, help="Only this project (repeatable)."
     ),
+    click.option(
+        "--active-project", "active_projects", metavar="NAME", type=TEXT, multiple=True,
+        help="Favour this project a little, leave nothing out (repeatable).",
+    ),
     click.option("--since", metavar="TIME", type=TEXT, help="Only events at or after this time (ISO-8601 or epoch)."),
     click.option("--until", metavar="TIME", type=TEXT, help="Only events before this time."),
     click.option(
@@ -45,7 +49,18 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def asked(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options, ``--session`` among them, as arguments of ``Memory.search`` and ``Memory.explain``."""
-    names = ("session", "max_results", "min_score", "sources", "layers", "projects", "since", "until", "sort")
+    names = (
+        "session",
+        "max_results",
+        "min_score",
+        "sources",
+        "layers",
+        "projects",
+        "active_projects",
+        "since",
+        "until",
+        "sort",
+    )
     given = {name: options[name] for name in names}
     given["sources"] = given["sources"] or SOURCES
     for name in _NONE_MEANS_ALL:

@@ -29,9 +29,10 @@ def weighables(connection: apsw.Connection, candidates: list[Candidate]) -> None
         tokens,
         line,
         layer,
+        origin,
     ) in connection.execute(
         """SELECT c.id, c.document_id, d.kind, d.at, d.speaker, c.flags, c.line_starts, c.importance, c.projects,
-            c.tokens, c.start_line, d.layer
+            c.tokens, c.start_line, d.layer, d.origin
         FROM chunks AS c JOIN documents AS d ON d.id = c.document_id
         WHERE c.id IN (SELECT value FROM json_each(?))""",
         (json.dumps(list(by_chunk)),),
@@ -39,7 +40,7 @@ def weighables(connection: apsw.Connection, candidates: list[Candidate]) -> None
         candidate = by_chunk[chunk]
         candidate.document_id, candidate.kind, candidate.at, candidate.speaker = document, kind, at, speaker
         candidate.flags, candidate.line_starts, candidate.importance = flags, starts, importance
-        candidate.start_line, candidate.layer = line, layer
+        candidate.start_line, candidate.layer, candidate.origin = line, layer, origin
         if projects != "[]":
             candidate.projects = tuple(json.loads(projects))
         candidate.length = candidate.length or tokens

@@ -64,6 +64,8 @@ RECENCY_HALF_LIFE_DAYS: Final = 30.0
 IMPORTANCE_STEP: Final = 0.01
 """Per step away from 5 on the scale of 1 to 10."""
 PROJECT_BOOST: Final = 1.05
+UNTRUSTED_MALUS: Final = 0.97
+"""What a stranger said, or nobody knows who, stands after what is otherwise as good."""
 
 
 def idf(count: int, rows: int) -> float:
@@ -121,7 +123,7 @@ class Scorer:
         self._query = query
         self._averages = averages
         self._now_ms = now_ms
-        self._projects = projects
+        self._projects = frozenset(project.strip().casefold() for project in projects)
         self._worth = _Worth([term.term.weight * term.idf for term in terms], terms)
         named = [NAME_WEIGHT if term.term.text in speakers else 1.0 for term in terms]
         self._message_worth = _Worth(
@@ -219,8 +221,10 @@ class Scorer:
             boosts.append(("recency", self._recency(at)))
         if candidate.importance is not None:
             boosts.append(("importance", 1.0 + IMPORTANCE_STEP * (candidate.importance - 5)))
-        if self._projects and not self._projects.isdisjoint(candidate.projects):
+        if self._projects and any(project.strip().casefold() in self._projects for project in candidate.projects):
             boosts.append(("project", PROJECT_BOOST))
+        if candidate.origin == "untrusted":
+            boosts.append(("trust", UNTRUSTED_MALUS))
         return boosts
 
     def _recency(self, at_ms: int) -> float:

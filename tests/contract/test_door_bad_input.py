@@ -107,6 +107,8 @@ BAD_SEARCH: list[tuple[str, dict[str, Any]]] = [
     ("layers", {"layers": "L1"}),
     ("projects", {"projects": "garden"}),
     ("projects", {"projects": (5,)}),
+    ("active_projects", {"active_projects": "garden"}),
+    ("active_projects", {"active_projects": None}),
     ("sort", {"sort": "best"}),
     ("sort", {"sort": None}),
     ("session", {"session": ""}),

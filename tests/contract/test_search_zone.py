@@ -55,3 +55,17 @@ def test_the_clock_of_the_machine_is_in_its_zone() -> None:
     assert Clock().zone == "local"
     assert Clock("Asia/Tokyo").zone == "Asia/Tokyo"
     assert FixedClock(0).zone == "UTC"
+
+
+def test_an_active_project_is_favoured_and_leaves_nothing_out(tmp_path: Path, workspace: Path) -> None:
+    """Of two entries that say as much the one of the active project comes first, whichever that is."""
+    entries = "".join(
+        f"- The {name} crane is painted blue. <!-- project: {name} -->\n" for name in ("harbor", "quarry")
+    )
+    (workspace / "MEMORY.md").write_text(f"# Cranes\n\n{entries}", encoding="utf-8")
+    with Memory.open(tmp_path / "data", workspace=workspace) as memory:
+        memory.index()
+        for name in ("harbor", "quarry"):
+            hits = memory.search("crane painted blue", active_projects=(name,)).hits
+            assert hits[0].projects == (name,)
+            assert len(hits) == 2

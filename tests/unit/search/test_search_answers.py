@@ -364,3 +364,19 @@ def test_diverse_answers_give_room_to_what_is_unlike(index: Any, note: Any) -> N
     assert set(plain) == {"a.md", "b.md"}
     assert index.paths("harbor gate", max_results=2, sort="diverse") == [plain[0], "c.md"]
     assert set(index.paths("harbor gate", max_results=3, sort="diverse")) == {"a.md", "b.md", "c.md"}
+
+
+def test_an_active_project_and_trust_decide_between_equals(index: Any, note: Any, message: Any) -> None:
+    """A little: what belongs to the active project first, a stranger's word last; what is better stays first."""
+    index.put(
+        note("memory/a.md", "", chunks=[Chunk("harbor crane schedule alpha", 1, 1, projects=("Harbor ",))]),
+        note("memory/b.md", "", chunks=[Chunk("harbor crane schedule bravo", 1, 1, projects=("ledger",))]),
+        note("memory/c.md", "harbor crane schedule crane crane charlie", origin="untrusted"),
+        note("memory/d.md", "a crane, and the harbor's weekly schedule of boats and trains and other things delta"),
+    )
+    assert index.paths("harbor crane schedule", boost_projects=("harbor",)).index("a.md") < 2
+    assert index.paths("harbor crane schedule alpha bravo", boost_projects=("LEDGER",))[0] == "b.md"
+    assert index.paths("harbor crane schedule alpha bravo", boost_projects=("harbor",))[0] == "a.md"
+    hits = {hit.path: hit for hit in index.search("harbor crane schedule", explain=True)[0]}
+    assert hits["memory/c.md"].explanation["trust"] < 1.0
+    assert "trust" not in hits["memory/a.md"].explanation
