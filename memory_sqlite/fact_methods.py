@@ -26,8 +26,9 @@ class FactMethods:
     _clock: Clock
     _lock: threading.RLock
 
-    def _enter(self) -> Opened | None:
-        raise NotImplementedError
+    if TYPE_CHECKING:  # these four are ``Memory``'s own
+
+        def _enter(self) -> Opened | None: ...
 
     def remember_facts(
         self,

@@ -8,19 +8,17 @@ Not here: following publications of others (``retrieving.Follower``), watching (
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from memory_sqlite import errors, limits
 from memory_sqlite.agent import opened as opening
 from memory_sqlite.agent.opened import Opened
+from memory_sqlite.agent.turn import turn
 from memory_sqlite.clock import Clock
 from memory_sqlite.indexing import full_hash, rebuild
 from memory_sqlite.indexing.rebuild import Paused
 
 _EVERY_S: Final = 60.0
-_LOCK_S: Final = 0.1
 
 
 class Upkeep:
@@ -55,7 +53,7 @@ class Upkeep:
         built.close()
         if built.outdated is not None:
             return
-        with self._turn() as mine:
+        with turn(self._opened, self._lock, self._ended) as mine:
             if mine:
                 self._opened.outdated = None
                 self._opened.keeper.leave(outdated)
@@ -74,7 +72,7 @@ class Upkeep:
                 return
             at_ms = self._clock.now_ms()
             found = full_hash.differing(index, opened.workspace, opened.settings.extra_paths, self._ended.is_set)
-        with self._turn() as mine:
+        with turn(self._opened, self._lock, self._ended) as mine:
             if mine:
                 full_hash.mark(opened.keeper.writer(), found, at_ms)
                 if found:
@@ -82,22 +80,10 @@ class Upkeep:
 
     def _take_away(self) -> None:
         """Files of generations that this process or another has let go of since."""
-        with self._turn() as mine:
+        with turn(self._opened, self._lock, self._ended) as mine:
             if mine and not self._opened.store.read_only:
                 self._opened.keeper.leave_old()
                 rebuild.tidy(self._opened.store)
-
-    @contextmanager
-    def _turn(self) -> Iterator[bool]:
-        """The memory's lock; ``False`` when this ends first: a closing memory holds it and waits for us."""
-        while not self._lock.acquire(timeout=_LOCK_S):
-            if self._ended.is_set():
-                yield False
-                return
-        try:
-            yield not self._ended.is_set() and not self._opened.closed
-        finally:
-            self._lock.release()
 
     def close(self) -> None:
         """End the thread; returns when it has ended."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -19,6 +18,7 @@ from memory_sqlite import errors, limits
 from memory_sqlite.agent import freshness
 from memory_sqlite.agent.note_folders import NoteFolders
 from memory_sqlite.agent.opened import Opened
+from memory_sqlite.agent.turn import turn
 from memory_sqlite.clock import Clock
 from memory_sqlite.indexing.notes import NotesReport
 from memory_sqlite.model import IndexReport
@@ -28,8 +28,6 @@ OnWarning = Callable[[str], object]
 
 _TICK_MS: Final = 500
 """A new set of watches is looked behind after this long: what changed before it was in place is seen then."""
-_LOCK_S: Final = 0.1
-"""How often a watch that waits for the memory's lock asks whether it shall end."""
 _BETWEEN_S: Final = 0.002
 """Between two slices, so that whoever waits for the lock gets it."""
 _BLIND: Final = (
@@ -163,7 +161,7 @@ class Watch:
         finished = False
         self._failed = False
         while not finished and not self._failed:
-            with self._turn() as mine:
+            with turn(self._opened, self._lock, self._ended) as mine:
                 if not mine:
                     return
                 try:
@@ -181,18 +179,6 @@ class Watch:
             self._warned &= {"blind"}
         if total.added or total.changed or total.removed:
             self._tell(total, time.monotonic() - started)
-
-    @contextmanager
-    def _turn(self) -> Iterator[bool]:
-        """The memory's lock; ``False`` when the watch ends first: a closing memory holds it and waits for us."""
-        while not self._lock.acquire(timeout=_LOCK_S):
-            if self._ended.is_set():
-                yield False
-                return
-        try:
-            yield not self._ended.is_set() and not self._opened.closed
-        finally:
-            self._lock.release()
 
     def _tell(self, done: NotesReport, seconds: float) -> None:
         if self._on_batch is None:
