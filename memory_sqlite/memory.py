@@ -21,6 +21,7 @@ from memory_sqlite.agent.answer import answer
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+from memory_sqlite.contract_methods import ContractMethods
 from memory_sqlite.fact_methods import FactMethods
 from memory_sqlite.model import (
     SOURCES,
@@ -50,7 +51,7 @@ Sort = Literal["score", "diverse", "newest", "oldest"]
 PathLike = str | os.PathLike[str]
 
 
-class Memory(FactMethods):
+class Memory(FactMethods, ContractMethods):
     """One agent's memory. Make it with ``Memory.open``; use it as a context manager or call ``close``."""
 
     def __init__(self, opened: Opened | None, settings: Settings, clock: Clock) -> None:
