@@ -65,13 +65,19 @@ def read(
         return _read_record(store, audience, requested, rest)
     target = rest if kind == "note" else requested
     match = LINE_RANGE.search(target)
+    cites_one = False
     if match:
         target = target[: match.start()]
         if from_line == 1:
             from_line = int(match[1]) or 1
+            cites_one = match[2] is None
             lines = min(lines, max(1, int(match[2]) - from_line + 1)) if match[2] else 1
     transcript = TRANSCRIPT_PATH.match(target)
     if transcript:
+        if cites_one and not offset:
+            # a hit's citation gives back what the hit showed: the message among its neighbours
+            first = max(1, from_line - limits.CONTEXT_MESSAGES)
+            from_line, lines = first, from_line + limits.CONTEXT_MESSAGES - first + 1
         return _read_transcript(store, audience, requested, transcript[1], from_line, lines, offset)
     records = RECORD_PATH.match(target)
     if records:
@@ -120,7 +126,8 @@ def _read_message(store: apsw.Connection, audience: Audience, requested: str, ke
         return Passage("not_found", requested, "")
     audience.require(session_id=session.id, owner_private=session.owner_private, what="message")
     first = max(1, row[1] - limits.CONTEXT_MESSAGES)
-    return _read_transcript(store, audience, requested, session.token, first, 2 * limits.CONTEXT_MESSAGES + 1, 0)
+    last = row[1] + limits.CONTEXT_MESSAGES
+    return _read_transcript(store, audience, requested, session.token, first, last - first + 1, 0)
 
 
 def _read_transcript(
