@@ -20,11 +20,12 @@ CREATE TABLE turn_outbox (
   state           TEXT    NOT NULL CHECK (state IN ('admitted', 'accepted', 'ready', 'blocked')),
   admission       TEXT    NOT NULL CHECK (json_valid(admission)),
   terminal        TEXT    CHECK (json_valid(terminal)),
-  messages        TEXT    CHECK (json_valid(messages)),
   facts           TEXT    NOT NULL DEFAULT '{}' CHECK (json_valid(facts)),
+  heartbeat       INTEGER NOT NULL DEFAULT 0 CHECK (heartbeat IN (0, 1)),
   attempts        INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
   reason          TEXT,
-  at              INTEGER NOT NULL
+  at              INTEGER NOT NULL,
+  messages        TEXT    CHECK (json_valid(messages))
 ) STRICT;
 CREATE INDEX turn_outbox_session ON turn_outbox (session_key, seq);
 
@@ -45,6 +46,7 @@ CREATE TABLE recall_hits (
   score      REAL    NOT NULL,
   PRIMARY KEY (recall_id, rank)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX recall_hits_reference ON recall_hits (reference);
 
 -- How often what a session's transcript shows was changed other than by adding to it (forgotten, grown, taken back).
 -- No row means: never. A delta cursor of another number begins anew.
@@ -52,3 +54,10 @@ CREATE TABLE transcript_generations (
   session_id INTEGER PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE,
   number     INTEGER NOT NULL CHECK (number >= 1)
 ) STRICT, WITHOUT ROWID;
+
+-- Further names of a session: a host calls one conversation by its key, and by the id that its transcript's file has.
+CREATE TABLE session_names (
+  name       TEXT PRIMARY KEY,
+  session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_names_session ON session_names (session_id);

@@ -17,7 +17,7 @@ from memory_sqlite.storage import tombstones
 from memory_sqlite.storage.fetch import all_rows
 from memory_sqlite.storage.store import Store
 from memory_sqlite.storage.tombstones import Kind
-from memory_sqlite.transcripts import sessions
+from memory_sqlite.transcripts import names, sessions
 from memory_sqlite.transcripts.sessions import Session
 from memory_sqlite.values import dataclass, field
 
@@ -90,10 +90,16 @@ class _Resolver:
         row = sessions.by_key(self._connection, name) or sessions.by_token(self._connection, name)
         token = row.token if row is not None else self._store.token(name)
         self._keep("session", token)
+        for other in self._other_tokens(row):
+            self._keep("session", other)
         if row is None:
             self._chosen.unresolved.append(name)
         else:
             self._take_session(row)
+
+    def _other_tokens(self, row: Session | None) -> list[str]:
+        """A session that goes takes its further names with it: under none of them may it come back."""
+        return [self._store.token(name) for name in names.further(self._connection, row.id)] if row is not None else []
 
     def _take_session(self, row: Session) -> None:
         if not self._asked.is_bounded:
@@ -129,7 +135,8 @@ class _Resolver:
     def _hook_source(self, name: str) -> None:
         """Sessions whose key is ``hook:<source>`` or ``hook:<source>:…``, also behind ``agent:<id>:``."""
         found = False
-        for session_id, key in all_rows(self._connection, "SELECT id, key FROM sessions"):
+        called = "SELECT id, key FROM sessions UNION SELECT session_id, name FROM session_names"
+        for session_id, key in all_rows(self._connection, called):
             parts = str(key).split(":")
             rest = parts[2:] if parts[0] == "agent" else parts
             if rest[:2] == ["hook", name]:
@@ -137,6 +144,8 @@ class _Resolver:
                 assert row is not None, "the session was just listed"
                 found = True
                 self._keep("session", row.token)
+                for other in self._other_tokens(row):
+                    self._keep("session", other)
                 self._take_session(row)
         if not found:
             self._chosen.unresolved.append(name)

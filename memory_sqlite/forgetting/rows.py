@@ -15,13 +15,14 @@ import apsw
 
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
-from memory_sqlite.forgetting import supersession
+from memory_sqlite.forgetting import recalls, supersession
 from memory_sqlite.forgetting.choose import Chosen, Tombstone, derived_records
 from memory_sqlite.forgetting.samples import Samples
 from memory_sqlite.limits import SAME_TURN_WINDOW_MS
 from memory_sqlite.storage import change_log, tombstones
-from memory_sqlite.storage.fetch import all_rows, integer
+from memory_sqlite.storage.fetch import all_rows, integer, one_row
 from memory_sqlite.storage.store import Store
+from memory_sqlite.transcripts import names, rewritten
 from memory_sqlite.values import dataclass, field
 
 REASON: Final = "forget"
@@ -43,6 +44,8 @@ class Tally:
     """Facts that were said elsewhere too and are stored anew in those words."""
     revived: int = 0
     """Facts in force again, because what had replaced them was forgotten."""
+    waiting: int = 0
+    """Turns in a host's outbox that no engine has got yet, or has not acknowledged."""
     tombstones: int = 0
 
 
@@ -68,27 +71,34 @@ def _entomb_turn(store: Store, turn_id: int, now: int) -> int:
     """Tombstones of each message of a turn: its entries, and its words where they might come by another way. A turn of
     a session that goes whole needs them too: the session may go on, and its old transcript may name it otherwise."""
     connection, added = store.connection, 0
-    for message_id, token, host_id, at, digest in all_rows(
+    session = one_row(
         connection,
-        "SELECT m.id, s.token, m.host_id, m.at, m.text_digest FROM messages m JOIN sessions s ON s.id = m.session_id"
-        " WHERE m.turn_id = ?",
+        "SELECT s.id, s.token FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.id = ?",
         (turn_id,),
+    )
+    if session is None:
+        return 0
+    tokens = [str(session[1]), *(store.token(name) for name in names.further(connection, session[0]))]
+    for message_id, host_id, at, digest in all_rows(
+        connection, "SELECT id, host_id, at, text_digest FROM messages WHERE turn_id = ?", (turn_id,)
     ):
         entries = all_rows(connection, "SELECT entry_id, way FROM message_entries WHERE message_id = ?", (message_id,))
         named = {str(entry_id) for entry_id, _ in entries if not entry_id.startswith(_ARRIVED_WITHOUT_ID)}
         named |= {host_id} if host_id is not None else set()
         for entry_id in sorted(named):
-            for subject in (
-                tombstones.entry(store.key, token, entry_id),
-                tombstones.spoken_entry(store.key, token, entry_id, digest),
-            ):
-                added += tombstones.add(connection, "entry", subject, reason=REASON, at=now)
+            for token in tokens:
+                for subject in (
+                    tombstones.entry(store.key, token, entry_id),
+                    tombstones.spoken_entry(store.key, token, entry_id, digest),
+                ):
+                    added += tombstones.add(connection, "entry", subject, reason=REASON, at=now)
         for way in _WAYS:
             # by a way it has come before, the same words are another utterance, and may be said again
             if all(way != arrived for _, arrived in entries):
-                subject = tombstones.message(store.key, token, way, digest)
                 window = {"since": at - SAME_TURN_WINDOW_MS, "until": at + SAME_TURN_WINDOW_MS}
-                added += tombstones.add(connection, "message", subject, reason=REASON, at=now, **window)
+                for token in tokens:
+                    subject = tombstones.message(store.key, token, way, digest)
+                    added += tombstones.add(connection, "message", subject, reason=REASON, at=now, **window)
     return added
 
 
@@ -140,6 +150,7 @@ def _delete_record(connection: apsw.Connection, row_id: int, tally: Tally, sampl
     samples.add(content)
     tally.tombstones += tombstones.add(connection, "record", record_id, reason=REASON, at=now)
     tally.records[layer] += 1
+    recalls.forget(connection, [f"record:{record_id}"])
     freed = supersession.unlink(connection, row_id)
     connection.execute("DELETE FROM records WHERE id = ?", (row_id,))
     change_log.append(connection, "record", row_id, "delete")
@@ -150,10 +161,14 @@ def _delete_turn(connection: apsw.Connection, turn_id: int, tally: Tally, sample
     _done(connection, "turn", turn_id)
     for message_id, text in all_rows(connection, "SELECT id, text FROM messages WHERE turn_id = ?", (turn_id,)):
         samples.add(text)
+        recalls.forget(connection, [f"message:{message_id}"])
         change_log.append(connection, "message", message_id, "delete")
         tally.messages += 1
-    connection.execute("DELETE FROM turns WHERE id = ?", (turn_id,))  # its messages and their entries go with it
-    tally.turns += connection.changes()
+    row = one_row(connection, "DELETE FROM turns WHERE id = ? RETURNING session_id", (turn_id,))
+    # its messages and their entries go with it
+    if row is not None:
+        tally.turns += 1
+        rewritten.note(connection, row[0])
 
 
 def _delete_session(connection: apsw.Connection, session_id: int, tally: Tally) -> None:

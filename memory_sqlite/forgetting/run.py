@@ -13,7 +13,7 @@ from memory_sqlite import errors, paths
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
-from memory_sqlite.forgetting import compact, generations, note_file, notes, proof, rows
+from memory_sqlite.forgetting import compact, generations, note_file, notes, proof, recalls, rows, waiting
 from memory_sqlite.forgetting.choose import Chosen, Tombstone, choose, derived_records
 from memory_sqlite.forgetting.notes import Edit, NotePlan
 from memory_sqlite.forgetting.rows import Tally
@@ -65,8 +65,10 @@ def forget(opened: Opened, asked: Asked, settings: Settings, clock: Clock, *, dr
     with opened.store.transaction():
         chosen = choose(opened.store, asked, now)
         number = rows.begin(opened.store, chosen, kept, notes.to_json(planned.edits), tally, now)
+        tally.waiting = waiting.forget(opened.store, asked, chosen, samples, now)
+        recalls.forget_notes(opened.store.connection, [edit.path for edit in planned.edits])
     _delete_rows(opened, settings, clock, (number,), tally, samples)
-    if not (tally.sessions or tally.turns or tally.records or planned.edits):
+    if not (tally.sessions or tally.turns or tally.records or tally.waiting or planned.edits):
         with opened.store.transaction() as connection:
             rows.finish(connection, (number,))
         return _report(chosen, planned, tally, _Erased(), clock.monotonic() - started)
@@ -90,6 +92,7 @@ def _try(
         with opened.store.transaction():
             chosen = choose(opened.store, asked, now)
             rows.begin(opened.store, chosen, kept, "[]", tally, now)
+            tally.waiting = waiting.forget(opened.store, asked, chosen, Samples(), now)
             while rows.step(opened.store, settings, clock, tally, Samples()):
                 pass
             raise _DryRun
@@ -253,7 +256,7 @@ def _search(opened: Opened, samples: Samples, erased: _Erased) -> bool:
 
 
 def _report(chosen: Chosen, planned: NotePlan, tally: Tally, erased: _Erased | None, seconds: float) -> ForgetReport:
-    found = bool(tally.sessions or tally.turns or tally.records or planned.edits)
+    found = bool(tally.sessions or tally.turns or tally.records or tally.waiting or planned.edits)
     note_list = erased.notes if erased is not None else []
     if erased is None:
         note_list = [ForgottenNote(edit.path, _count(edit), "planned") for edit in planned.edits]
@@ -269,6 +272,7 @@ def _report(chosen: Chosen, planned: NotePlan, tally: Tally, erased: _Erased | N
         facts=tally.records["L3"],
         restated=tally.restated,
         revived=tally.revived,
+        waiting=tally.waiting,
         mixed_turns=len(chosen.mixed),
         tombstones=tally.tombstones,
         unresolved=(*chosen.unresolved, *planned.unresolved),

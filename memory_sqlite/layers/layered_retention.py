@@ -15,7 +15,9 @@ import apsw
 from memory_sqlite.clock import Clock, utc_day
 from memory_sqlite.config import Settings
 from memory_sqlite.storage import change_log
+from memory_sqlite.storage.fetch import all_rows
 from memory_sqlite.storage.store import Store
+from memory_sqlite.transcripts import rewritten
 
 DAY_MS: Final = 86_400_000
 
@@ -76,14 +78,17 @@ def _delete_records(connection: apsw.Connection, day: str, scope: str) -> int:
 
 
 def _delete_turns(connection: apsw.Connection, begin: int) -> int:
-    turns = connection.execute(
-        "SELECT id, session_id FROM turns WHERE recorded_at >= ? AND recorded_at < ?", (begin, begin + DAY_MS)
-    ).fetchall()
-    for turn_id, _ in turns:
+    turns = all_rows(
+        connection,
+        "SELECT id, session_id FROM turns WHERE recorded_at >= ? AND recorded_at < ?",
+        (begin, begin + DAY_MS),
+    )
+    for turn_id, session_id in turns:
         messages: list[tuple[Any, ...]] = connection.execute(
             "SELECT id FROM messages WHERE turn_id = ?", (turn_id,)
         ).fetchall()
         for (message_id,) in messages:
             change_log.append(connection, "message", message_id, "delete")
         connection.execute("DELETE FROM turns WHERE id = ?", (turn_id,))  # its messages go with it
+        rewritten.note(connection, session_id)
     return len({session_id for _, session_id in turns})

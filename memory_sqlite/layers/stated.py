@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 from memory_sqlite import errors, limits
@@ -42,13 +42,16 @@ class Stated:
     redactions: int = 0
 
 
-def check(facts: object, *, redact: bool) -> tuple[Stated, ...]:
-    """Every fact of a call, or ``InvalidArgument`` naming the first that is none; a recalled block is left out."""
+def check(facts: object, *, redact: bool, is_name: Callable[[str], bool]) -> tuple[Stated, ...]:
+    """Every fact of a call, or ``InvalidArgument`` naming the first that is none; a recalled block is left out.
+
+    ``is_name`` tells whether there is a word in a name: by a name without one nothing would ever be found.
+    """
     if not isinstance(facts, Sequence) or isinstance(facts, str | bytes):
         raise errors.InvalidArgument("facts must be a list of facts")
     if len(facts) > limits.FACTS_PER_CALL_MAX:
         raise errors.InvalidArgument(f"facts must be at most {limits.FACTS_PER_CALL_MAX} a call")
-    found = [_check_one(fact, f"facts[{number}]", redact) for number, fact in enumerate(facts)]
+    found = [_check_one(fact, f"facts[{number}]", redact, is_name) for number, fact in enumerate(facts)]
     return tuple(fact for fact in found if fact is not None)
 
 
@@ -62,7 +65,7 @@ def slot_of(name: str | None, scopes: Sequence[str], content: str) -> str:
     return f"{SLOT_PREFIX}{chr(31).join(sorted(scopes))}{chr(30)}{told}"
 
 
-def _check_one(fact: object, where: str, redact: bool) -> Stated | None:
+def _check_one(fact: object, where: str, redact: bool, is_name: Callable[[str], bool]) -> Stated | None:
     if not isinstance(fact, Mapping):
         raise errors.InvalidArgument(f"{where} must be a mapping with content")
     if any(key not in _KEYS for key in fact):
@@ -86,6 +89,8 @@ def _check_one(fact: object, where: str, redact: bool) -> Stated | None:
     scopes = check_labels(fact.get("scopes", ()), f"{where}: scopes", limits.FACT_SCOPES_MAX)
     scopes = tuple(_masked(scope, redact) for scope in scopes)
     names = aliases if name is None else (name, *aliases)
+    if not all(map(is_name, names)):
+        raise errors.InvalidArgument(f"{where}: name and aliases must each hold a letter, a digit or a symbol")
     return Stated(
         content,
         str(kind),

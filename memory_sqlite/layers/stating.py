@@ -45,16 +45,38 @@ def store_facts(
     from_owner: bool,
     settings: Settings,
     clock: Clock,
+    origin: OriginClass | None = None,
+    agent_wide: bool | None = None,
 ) -> Kept:
     """Store the facts in their order. A stranger's are never pinned and never an instruction, since both would be put
-    before every prompt."""
+    before every prompt.
+
+    ``origin`` and ``agent_wide`` are what a provider's own tool says of facts that a model states (``from_owner`` is
+    false); ``None``: as for what a host states.
+    """
     kept = Kept()
     for fact in facts:
         if fact.kind == "instruction" and not from_owner:
             kept.refused += 1
             continue
-        _Stating(connection, session, from_owner, settings, clock).store(fact, kept)
+        _Stating(connection, session, from_owner, settings, clock, origin, agent_wide).store(fact, kept)
     return kept
+
+
+def end_facts(connection: apsw.Connection, record_ids: Sequence[str]) -> list[str]:
+    """End facts that are in force, with nothing in their place; inside the caller's transaction. Returns which."""
+    ended: dict[str, None] = {}
+    for record_id in record_ids:
+        rows = all_rows(
+            connection,
+            "SELECT id FROM records WHERE record_id = ? AND layer = 'L3' AND slot IS NOT NULL AND status = 'active'",
+            (record_id,),
+        )
+        for (row_id,) in rows:
+            connection.execute("UPDATE records SET status = 'superseded', superseded_by = NULL WHERE id = ?", (row_id,))
+            change_log.append(connection, "record", row_id)
+            ended[record_id] = None
+    return list(ended)
 
 
 @dataclass
@@ -64,14 +86,18 @@ class _Stating:
     from_owner: bool
     settings: Settings
     clock: Clock
+    said_origin: OriginClass | None = None
+    said_agent_wide: bool | None = None
 
     @property
     def agent_wide(self) -> bool:
+        if self.said_agent_wide is not None:
+            return self.said_agent_wide
         return is_agent_wide(self.session, self.settings, trusted=self.from_owner)
 
     @property
     def origin(self) -> OriginClass:
-        return "owner" if self.from_owner else "untrusted"
+        return self.said_origin or ("owner" if self.from_owner else "untrusted")
 
     def store(self, fact: Stated, kept: Kept) -> None:
         """Reinforce what says the same, supersede what says otherwise, and keep what is new."""

@@ -27,6 +27,11 @@ def run_digest(token: str, run_id: str, part: int) -> bytes:
     return hashlib.sha256(f"{token}\0{run_id}\0{part}".encode("utf-8", "surrogatepass")).digest()
 
 
+def advancement_digest(key: str) -> bytes:
+    """What is kept of a committed turn's advancement key for ever: SHA-256 of it."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
 def split_turns(messages: Sequence[Message]) -> list[list[Message]]:
     """Cut a run of messages into turns: a person's message after anything else but a person's message begins one.
 

@@ -81,8 +81,12 @@ def check_info(info: SessionInfo) -> SessionInfo:
 
 
 def by_key(connection: apsw.Connection, key: str) -> Session | None:
-    """The session of a key, or ``None``."""
+    """The session of a key, or of a further name that a host gave it (``names``); ``None`` when there is none."""
     row = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE key = ?", (key,)).fetchone()
+    if row is None:
+        row = connection.execute(
+            f"SELECT {_COLUMNS} FROM sessions WHERE id = (SELECT session_id FROM session_names WHERE name = ?)", (key,)
+        ).fetchone()
     return _session(row) if row else None
 
 

@@ -15,7 +15,8 @@ from memory_sqlite import limits
 from memory_sqlite.model import Message, OriginClass
 from memory_sqlite.storage import change_log
 from memory_sqlite.storage.fetch import all_rows
-from memory_sqlite.transcripts.identity import SYNTHETIC_PREFIX, run_digest, text_digest
+from memory_sqlite.transcripts import rewritten
+from memory_sqlite.transcripts.identity import SYNTHETIC_PREFIX, advancement_digest, run_digest, text_digest
 from memory_sqlite.transcripts.sessions import Session
 from memory_sqlite.values import dataclass
 
@@ -57,6 +58,22 @@ def origin_of(message: Message, *, from_owner: bool) -> OriginClass:
     return "owner" if from_owner and message.role == "user" else "untrusted"
 
 
+def is_advanced(connection: apsw.Connection, key: str) -> bool:
+    """Whether a turn was committed under this advancement key, also one that was deleted since."""
+    sql = "SELECT EXISTS (SELECT 1 FROM accepted_advancements WHERE digest = ?)"
+    return bool(connection.execute(sql, (advancement_digest(key),)).get)
+
+
+def advance(connection: apsw.Connection, key: str, label: str, turn_id: int | None) -> None:
+    """File an advancement key for ever, with its turn where there is one; ``label`` is the key as it may be shown."""
+    connection.execute("INSERT INTO accepted_advancements VALUES (?, ?)", (advancement_digest(key), turn_id))
+    if turn_id is not None:
+        # a turn that is committed again under another key keeps the first as its own
+        connection.execute(
+            "UPDATE OR IGNORE turns SET advancement_key = ? WHERE id = ? AND advancement_key IS NULL", (label, turn_id)
+        )
+
+
 def accept(
     connection: apsw.Connection,
     session: Session,
@@ -93,7 +110,7 @@ def accept(
     for index, message_id in enumerate(known):
         if message_id is not None:
             _claim(connection, session.id, message_id, messages[index], way)
-            _grow(connection, message_id, messages[index])
+            _grow(connection, session.id, message_id, messages[index])
     added = [messages[index] for index in range(len(messages)) if known[index] is None]
     stored = _insert(connection, session, turn_id, added, way, from_owner, at)
     if digest is not None:
@@ -306,7 +323,7 @@ def _claim(connection: apsw.Connection, session_id: int, message_id: int, messag
         connection.execute(insert, (session_id, f"{_ARRIVAL_PREFIX}{message_id}", message_id, way))
 
 
-def _grow(connection: apsw.Connection, message_id: int, message: Message) -> None:
+def _grow(connection: apsw.Connection, session_id: int, message_id: int, message: Message) -> None:
     """An answer that was still being written when it was first read: take the longer text."""
     text = connection.execute("SELECT text FROM messages WHERE id = ?", (message_id,)).get
     assert isinstance(text, str)
@@ -323,3 +340,4 @@ def _grow(connection: apsw.Connection, message_id: int, message: Message) -> Non
             ),
         )
         change_log.append(connection, "message", message_id)
+        rewritten.note(connection, session_id)

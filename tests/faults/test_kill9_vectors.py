@@ -87,10 +87,11 @@ def place(tmp_path: Path, workspace: Path) -> Path:
 
 
 def test_two_processes_that_embed_the_same_texts(place: Path, workspace: Path) -> None:
-    """Both come to the end without an error, and each chunk has one vector."""
+    """Both come to the end without an error, each chunk has one vector, and each text was paid for once."""
     both = [child(place, workspace, "changes") for _ in range(2)]
     outputs = [process.communicate(timeout=120)[0].splitlines() for process in both]
     assert [output[-1] for output in outputs] == ["complete 0", "complete 0"]
+    assert sum(int(size) for output in outputs for size in output[:-1]) == NOTES
     assert filed(place) == NOTES
     assert verify(agent_directory(place, "main")) == []
 
