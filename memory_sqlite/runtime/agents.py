@@ -9,12 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from memory_sqlite import errors
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+
+DISABLED: Final = "memory is disabled for this agent"
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,22 @@ class Agents:
                 memory = self._memories[agent_id] = self._open(agent_id)
         rooms = memory.rooms()
         if rooms is None:
-            raise errors.ProviderUnavailable("memory is disabled for this agent")
+            raise errors.ProviderUnavailable(DISABLED)
         return rooms
+
+    def opened(self) -> list[AgentRooms]:
+        """The rooms of every agent that was opened so far and is not closed; opens none."""
+        with self._lock:
+            memories = list(self._memories.values())
+        found = []
+        for memory in memories:
+            try:
+                rooms = memory.rooms()
+            except errors.MemoryClosed:
+                continue
+            if rooms is not None:
+                found.append(rooms)
+        return found
 
     def close(self) -> None:
         """Close what was opened here; safe to call twice."""
