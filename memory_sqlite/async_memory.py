@@ -32,6 +32,7 @@ from memory_sqlite.model import (
 
 if TYPE_CHECKING:
     from memory_sqlite.agent.watching import Watch
+    from memory_sqlite.interop.jsonl_reports import ExportImportReport, ExportReport
     from memory_sqlite.recall.facts import Facts
     from memory_sqlite.search.explanation import Explanation
 
@@ -109,6 +110,14 @@ class AsyncMemory:
         """As ``Memory.import_layered``."""
         return await self._run(self._memory.import_layered, path, **options)
 
+    async def export(self, path: str | os.PathLike[str], **options: Any) -> ExportReport:
+        """As ``Memory.export``."""
+        return await self._run(self._memory.export, path, **options)
+
+    async def import_jsonl(self, path: str | os.PathLike[str], **options: Any) -> ExportImportReport:
+        """As ``Memory.import_jsonl``. Cancelling does not undo it: what was begun is finished, or rolled back whole."""
+        return await self._run(self._memory.import_jsonl, path, **options)
+
     async def index(self, **options: Any) -> IndexReport:
         """As ``Memory.index``."""
         return await self._run(self._memory.index, **options)
@@ -142,18 +151,24 @@ class AsyncMemory:
         """As ``Memory.get``."""
         return await self._run(self._memory.get, reference, **options)
 
-    async def facts(self, query: str, **options: Any) -> Facts:
+    async def end_facts(self, references: Sequence[str]) -> list[str]:
+        """As ``Memory.end_facts``."""
+        return await self._run(self._memory.end_facts, references)
+
+    async def facts(self, query: str | None = None, **options: Any) -> Facts:
         """As ``Memory.facts``."""
         return await self._run(self._memory.facts, query, **options)
 
     async def recall(
-        self, query: str, *, session: str | None = None, scopes: Sequence[str] | None = None
+        self, query: str, *, session: str | None = None, scopes: Sequence[str] | None = None, zone: str | None = None
     ) -> RecallBlock:
         """As ``Memory.recall``; cancelling stops the search behind it."""
         if self._closed:
             raise errors.MemoryClosed("this memory was closed")
         cancelled = threading.Event()
-        ask = functools.partial(self._memory.recall, query, session=session, scopes=scopes, cancelled=cancelled)
+        ask = functools.partial(
+            self._memory.recall, query, session=session, scopes=scopes, zone=zone, cancelled=cancelled
+        )
         timeout_ms = self._memory.settings.auto_recall_timeout_ms
         try:
             waiting = asyncio.get_running_loop().run_in_executor(self._recalls, ask)

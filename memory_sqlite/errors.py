@@ -6,7 +6,9 @@ The table in ``docs/operations.md`` is generated from ``catalogue()`` and tested
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+AudienceDenialKind = Literal["stale-lineage", "unverified", "ineligible"]
 
 
 class MemorySqliteError(Exception):
@@ -189,6 +191,27 @@ class UnknownFormat(MemorySqliteError):
     default_hint = "Pass --format with one of the formats that `memory-sqlite import transcripts --help` lists."
 
 
+class ExportInvalid(MemorySqliteError):
+    """An export cannot be imported: it is cut, changed, or not what its format says. Nothing of it was imported."""
+
+    code = "export_invalid"
+    exit_code = 65
+    default_hint = "Export again, or copy the file again; the line named is the first that is wrong."
+
+    def __init__(self, message: str, line: int | None = None, *, hint: str | None = None) -> None:
+        """``line`` is the number of the line, from 1, where one is to blame."""
+        super().__init__(message if line is None else f"line {line}: {message}", hint=hint)
+        self.line = line
+
+
+class OutputExists(MemorySqliteError):
+    """There is a file already where one was to be written; it was left as it is."""
+
+    code = "output_exists"
+    exit_code = 73
+    default_hint = "Name another file, or say --force to write over it."
+
+
 class LabelsInvalid(MemorySqliteError, ValueError):
     """A file of labelled queries cannot be used; the message names the first line that is wrong."""
 
@@ -296,6 +319,21 @@ class CurrencyUnavailable(CallerNotCurrent):
     default_hint = "Try again when the session has been written."
 
 
+class AudienceDenied(MemorySqliteError):
+    """A turn has no memory audience: its lineage is over, could not be verified, or never grants one."""
+
+    code = "audience_denied"
+    exit_code = 5
+    default_hint = "Go on without private memory; spawn the session anew when its lineage is stale."
+
+    def __init__(self, kind: AudienceDenialKind, message: str, *, hint: str | None = None) -> None:
+        """``stale-lineage``: an ancestor was reset or removed, or nothing was recorded: spawn the session anew.
+        ``unverified``: something moved or could not be read: a later turn tries again. ``ineligible``: malformed,
+        cyclic, of another agent, too deep, or without a durable chat type."""
+        super().__init__(message, hint=hint)
+        self.kind = kind
+
+
 class CursorExpired(MemorySqliteError):
     """A cursor cannot be continued: it is damaged, somebody else's, of another query, or too old."""
 
@@ -327,6 +365,31 @@ class FenceBroken(MemorySqliteError):
     exit_code = 1
     retryable = True
     default_hint = "Go on with the legacy context for this turn; the next one tries the engine again."
+
+
+class TurnUnreadable(MemorySqliteError):
+    """An accepted turn could not be read from its host's transcript; ``kind`` says why. One kind is worth retrying."""
+
+    code = "turn_unreadable"
+    exit_code = 1
+    default_hint = "A transcript that is being rebuilt is read again by the next drain; any other turn stays blocked."
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"the turn cannot be read from its transcript: {kind}")
+        self.kind = kind
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether the transcript can only not be read at this moment."""
+        return self.kind == "projection-unavailable"
+
+
+class EngineTimedOut(MemorySqliteError):
+    """A context engine did not answer in time; what it was given goes on until it settles."""
+
+    code = "engine_timed_out"
+    exit_code = 75
+    retryable = True
 
 
 class MemoryClosed(MemorySqliteError):

@@ -71,6 +71,10 @@ NOTE_MAX_BYTES: Final = 16 * MIB
 TRANSCRIPT_LINE_MAX_BYTES: Final = 16 * MIB
 """A longer line is refused with its number; reading it would break the import's memory bound (200 MiB). Measured on the
 worst text, ASCII with one emoji in six characters: a line of 16 MiB peaks at 156 MiB, one of 31 MiB at 282 MiB."""
+EXPORT_TEXT_MAX_BYTES: Final = 2 * MIB
+"""One text of a row that is imported: twice the largest ``max_record_bytes``. A line is bounded like a transcript's."""
+EXPORT_DEPTH_MAX: Final = 64
+"""Nesting of one line of an export. Deeper JSON of a host is exported as text; the rows themselves nest three deep."""
 BUSY_TIMEOUT_MS: Final = 10_000
 CHUNK_TOKENS: Final = 400
 CHUNK_OVERLAP_TOKENS: Final = 80
@@ -147,6 +151,19 @@ VECTOR_LOAD_ROWS: Final = 32_768
 VECTOR_RESIDENT_MAX_BYTES: Final = 256 * MIB
 """What a worker keeps of vectors, of all agents together: 600,000 x 384 as int8 and bits, 4,000,000 as bits alone."""
 
+# --- hosting a context engine: figures of the context-engine contract
+TURN_ENTRIES_MAX: Final = 20_000
+TURN_BYTES_MAX: Final = 8 * MIB
+"""What one committed turn may hold, as JSON; a larger one is never committed (``too-large``)."""
+OUTBOX_DRAIN_ROWS: Final = 16
+"""Turns that one drain of the outbox delivers, over all sessions."""
+COMPACTION_TIMEOUT_S: Final = 180.0
+"""How long a host waits for an engine's compaction; the engine is kept until its work settles."""
+ENGINE_FOREGROUND_WAIT_S: Final = 10.0
+"""How long somebody waits for work that an engine has been given to settle; after that it goes on beside them."""
+DEGRADED_TURNS_KEPT: Final = 1_024
+"""Logical turns of which a host remembers that they run on the legacy path, for their retries."""
+
 # --- what is read from outside, beyond which it is refused, cut or left out
 CONFIG_FILE_MAX_BYTES: Final = 1 * MIB
 """A configuration is a page; anything larger is the wrong file, and is refused before it is parsed."""
@@ -180,6 +197,10 @@ FACTS_MAX: Final = 200
 RECALL_QUERY_UNITS: Final = 2_000
 """UTF-16 units of the person's words that recall searches for, as in the layered-memory product."""
 
+# --- hosts
+RECALLS_KEPT: Final = 10_000
+"""Recorded recalls; of more, the oldest go. One is about a kilobyte."""
+
 # --- embedding
 EMBEDDING_BACK_OFF_S: Final = 2.0
 """After a failure an embedding provider is left alone for so long, twice as long after each further one,"""
@@ -209,3 +230,81 @@ EMBEDDING_CLOSE_S: Final = 2.0
 """A closing memory waits so long for a batch that is being embedded; what comes later is thrown away."""
 EMBEDDING_LOOK_S: Final = 60.0
 """How often a serving memory looks for texts without a vector that other processes brought; its own wake it."""
+
+# --- the provider runtime
+CURSOR_MAX_CHARS: Final = 4_096
+"""As the contract bounds the cursors of a transcript; a longer one is refused before it is looked at."""
+CURSOR_HOLD_S: Final = 600.0
+"""A cursor keeps the generation that it began in open for so long, and goes on in the current one after that."""
+CURSOR_HOLDS_MAX: Final = 4
+"""Generations that one handle keeps open for its cursors; of more, the oldest is let go."""
+LISTING_MAX: Final = 500
+"""Hits that following a cursor gives in all: four bytes each of what was seen are in the cursor (2,720 characters)."""
+CANDIDATES_DEFAULT: Final = 48
+"""What a host asks for when it recalls by project (2026.9.6)."""
+CANDIDATES_MAX: Final = 200
+READ_LINE_MAX_CHARS: Final = 1 * MIB
+"""Code points of a line that one read gives, since the contract reads on by whole lines; a longer line is cut."""
+
+# --- audiences
+LINEAGE_HOPS_MAX: Final = 64
+"""Sessions from a child to its root, both counted, as the audience contract bounds it."""
+
+# --- the flush before compaction
+FLUSH_WRITE_MAX_BYTES: Final = 256 * KIB
+"""What one write of the file arm may add; a day's notes are some 10 KiB."""
+FLUSH_TRANSCRIPT_MESSAGES_MAX: Final = 10_000
+FLUSH_TRANSCRIPT_MAX_BYTES: Final = 8 * MIB
+"""The newest messages that a flush's model is given, as JSON; the same bound as a committed turn's."""
+
+# --- our tools, as a model calls them
+TOOL_RESULTS_MAX: Final = 20
+TOOL_ANSWER_MAX_UNITS: Final = 16_000
+"""UTF-16 units of one answer with its frame: twenty excerpts, or one get with its line numbers."""
+
+# --- our context engine, and reading transcripts on from a cursor (figures of the context-engine contract)
+DELTA_MESSAGES: Final = (1, 10_000, 1_000)
+DELTA_BYTES: Final = (1, 64 * MIB, 1_000_000)
+"""Lowest, highest and default of what one read of a transcript gives."""
+ADVANCEMENT_KEY_MAX_BYTES: Final = 512
+MESSAGE_OVERHEAD_TOKENS: Final = 8
+"""What a chat format puts around a message: 3 or 4 tokens for OpenAI's models (its cookbook), 5 for ChatML and Llama 3,
+and a few of the provider's own."""
+PART_OVERHEAD_TOKENS: Final = 4
+"""The same around a block, a call or its arguments."""
+IMAGE_TOKENS_MAX: Final = 50_000
+"""The most that one image costs where the host does not say: 2,833 + 8 x 5,667 tokens for gpt-4o-mini (OpenAI's table
+of 2025); others charge up to 5,000. Base64 itself is never sent as text."""
+ASSEMBLED_MEMORY_SHARE: Final = 4
+"""Of the room beside the newest turn every fourth token may go to what is recalled."""
+EARLIER_MESSAGES_MAX: Final = 6
+"""Earlier messages of the session that are recalled for a prompt."""
+DELTA_RESETS_MAX: Final = 3
+"""Resets in a row after which an engine that follows a transcript leaves it for later."""
+
+# --- gateway methods and the consumers of a host (figures of the contract)
+GATEWAY_RESULTS: Final = 20
+GATEWAY_RESULTS_MAX: Final = 50
+"""Hits that ``memory.search`` asks for when nothing is said, and the most that it may be told to."""
+AGENT_ID_MAX_CHARS: Final = 64
+PROJECT_RECALL_CANDIDATES: Final = 48
+PROJECT_RECALL_ENTRY_UNITS: Final = 600
+PROJECT_RECALL_UNITS: Final = 2_000
+"""UTF-16 units of one recalled entry of a project, and of everything that is put before the prompt, frame included."""
+TRIGGER_RECALL_SEARCH: Final = 24
+TRIGGER_RECALL_CANDIDATES: Final = 512
+TRIGGER_RECALL_MAX: Final = 3
+TRIGGER_RECALL_UNITS: Final = 1_800
+"""UTF-16 units of all entries that triggers recall, frame included."""
+TRIGGER_RECALL_CACHE_S: Final = 15.0
+RECALL_CACHE_ENTRIES: Final = 1_000
+"""What one run was given is given again for so long; so many answers are kept in all, the oldest go (2026.9.6)."""
+RECALL_TOOLS_MAX: Final = 32
+"""Tools that an explicit list for deep recall may name."""
+VOICE_SNIPPET_UNITS: Final = 700
+VOICE_RESULTS: Final = 6
+VOICE_TIMEOUT_S: Final = 0.8
+"""A spoken answer cannot wait longer for what is looked up on the side."""
+WIKI_RESULTS: Final = 10
+WIKI_LOOKUP_MAX_CHARS: Final = 16_384
+"""An opaque lookup is a reference in percent-encoded JSON; a longer one is refused before it is parsed."""

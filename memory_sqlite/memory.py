@@ -41,6 +41,7 @@ from memory_sqlite.model import (
 )
 from memory_sqlite.transcripts import audience
 from memory_sqlite.transcripts.bounds import Oversize
+from memory_sqlite.transfer_methods import TransferMethods
 
 if TYPE_CHECKING:
     from memory_sqlite.agent.watching import Watch
@@ -51,7 +52,7 @@ Sort = Literal["score", "diverse", "newest", "oldest"]
 PathLike = str | os.PathLike[str]
 
 
-class Memory(FactMethods, ContractMethods):
+class Memory(FactMethods, TransferMethods, ContractMethods):
     """One agent's memory. Make it with ``Memory.open``; use it as a context manager or call ``close``."""
 
     def __init__(self, opened: Opened | None, settings: Settings, clock: Clock) -> None:
@@ -285,6 +286,7 @@ class Memory(FactMethods, ContractMethods):
         since: str | float | None = None,
         until: str | float | None = None,
         sort: Sort = "score",
+        zone: str | None = None,
         explain: bool = False,
         deadline_ms: int | None = None,
         cancelled: threading.Event | None = None,
@@ -292,7 +294,8 @@ class Memory(FactMethods, ContractMethods):
         """Find what was meant, best first. ``session=None`` is the operator; a session sees what its audience may.
 
         ``since`` (included) and ``until`` (not) bound event time, as ISO-8601 or epoch; ``min_score`` is a floor for
-        every hit. ``projects`` leaves out what belongs to none of them, ``active_projects`` only favours. After
+        every hit. ``projects`` leaves out what belongs to none of them, ``active_projects`` only favours. ``zone`` (an
+        IANA name or an offset, by default the clock's) says whose day "yesterday" in the query is. After
         ``deadline_ms``, or once ``cancelled`` is set, the search is stopped.
         Raises ``InvalidArgument``, ``IndexUnavailable``, ``Cancelled``; while serving ``Overloaded``, ``WorkerLost``.
         """
@@ -300,8 +303,9 @@ class Memory(FactMethods, ContractMethods):
             return Page(query, (), disabled=True)
         most = limits.OPERATOR_MAX_RESULTS if session is None else self._settings.max_search_results
         asked = arguments.check(
-            query, max_results, min_score, sources, layers, projects, since, until, sort, explain, most, active_projects
-        )
+            query, max_results, min_score, sources, layers, projects, since, until, sort, explain, most,
+            active_projects, zone,
+        )  # fmt: skip
         guard = arguments.deadline(deadline_ms, cancelled, self._clock)
         with opened.store.readers.borrow() as store:
             viewer = audience.of_session(store, session)
@@ -324,6 +328,7 @@ class Memory(FactMethods, ContractMethods):
         since: str | float | None = None,
         until: str | float | None = None,
         sort: Sort = "score",
+        zone: str | None = None,
     ) -> Explanation:
         """How ``search`` reads this query and scores what it finds; why what ``reference`` names was found or not.
 
@@ -336,8 +341,9 @@ class Memory(FactMethods, ContractMethods):
             return explaining.disabled(query, self._clock)
         most = limits.OPERATOR_MAX_RESULTS if session is None else self._settings.max_search_results
         asked = arguments.check(
-            query, max_results, min_score, sources, layers, projects, since, until, sort, True, most, active_projects
-        )
+            query, max_results, min_score, sources, layers, projects, since, until, sort, True, most,
+            active_projects, zone,
+        )  # fmt: skip
         return explaining.explained(opened, asked, reference, session, reveal, self._clock, self._lock)
 
     def get(
@@ -370,18 +376,19 @@ class Memory(FactMethods, ContractMethods):
         *,
         session: str | None = None,
         scopes: Sequence[str] | None = None,
+        zone: str | None = None,
         cancelled: threading.Event | None = None,
     ) -> RecallBlock:
         """The framed block a host puts before a prompt: what is relevant to ``query`` for this session, or nothing.
 
-        Pinned and named facts come first (see ``facts``). Never raises for a slow or broken search: ``reason`` says
-        why the block is empty, within ``auto_recall_timeout_ms``.
+        Pinned and named facts come first (see ``facts``); ``zone`` as in ``search``. Never raises for a slow or broken
+        search: ``reason`` says why the block is empty, within ``auto_recall_timeout_ms``.
         """
         from memory_sqlite.recall import block
 
         if (opened := self._enter()) is None or not self._settings.auto_recall:
             return RecallBlock("", reason="disabled")
-        return block.recall(opened, query, session, scopes, self._settings, self._clock, cancelled, self._lock)
+        return block.recall(opened, query, session, scopes, self._settings, self._clock, cancelled, self._lock, zone)
 
     def sessions(self, *, limit: int = 100, offset: int = 0) -> list[dict[str, Any]]:
         """The agent's sessions, the most recently active first, with what each is and how much was said."""

@@ -289,9 +289,9 @@ class VectorReport:
     reused: int = 0
     """Passages that got the vector of an equal text."""
     refused: int = 0
-    missing: int = 0
-    """Passages without a vector, the refused ones among them."""
-    characters: int = 0
+    missing: int | None = 0
+    """Passages without a vector, the refused ones among them; ``None`` where they could not be counted."""
+    characters: int | None = 0
     """About how many characters would be sent for them; equal texts are counted each time."""
     reason: str | None = None
 
@@ -394,6 +394,8 @@ class ForgetReport:
     """Facts that were said elsewhere too: they stay, in the words of the turn that remains."""
     revived: int = 0
     """Facts in force again, because what had replaced them was forgotten."""
+    waiting: int = 0
+    """Turns that waited in a host's turn outbox for their context engine."""
     mixed_turns: int = 0
     """Turns of a participant in which others spoke too: they went whole."""
     tombstones: int = 0

@@ -87,8 +87,8 @@ def _kinds(holds: Holds, residents: Residents) -> dict[str, Handler]:
 def main() -> NoReturn:
     """Serve until the parent is gone."""
     one_thread()
-    holds = Holds()
-    serve("retrieval", _kinds(holds, Residents()), on_idle=holds.let_go_idle)
+    holds, residents = Holds(), Residents()
+    serve("retrieval", _kinds(holds, residents), on_idle=holds.let_go_idle, ahead=residents.go_on)
 
 
 if __name__ == "__main__":

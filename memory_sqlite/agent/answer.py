@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Final, cast
 
+import apsw
+
 from memory_sqlite.agent import meaning, remembered, retrieving
 from memory_sqlite.agent.arguments import Asked
 from memory_sqlite.agent.deadline import Deadline
@@ -30,8 +32,14 @@ def answer(
     clock: Clock,
     *,
     guard: Deadline | None = None,
+    lexical_only: bool = False,
+    now_ms: int | None = None,
+    held: apsw.Connection | None = None,
 ) -> Page:
     """Search the current generation; ``guard`` says when it must be over, and stops it then.
+
+    ``lexical_only``: by words, without asking for the meaning of the question. ``now_ms`` is when the question was
+    first asked, for its further pages; ``held`` a generation that the caller keeps open, which is then searched.
 
     An empty page with ``withheld`` above 0 says that something matched and this session may not see it.
     Raises ``IndexUnavailable``, ``Cancelled``.
@@ -42,12 +50,12 @@ def answer(
         with opened.store.readers.borrow() as store, guard.interruptible(store) if guard else nullcontext():
             return layered_answer(opened, store, asked, audience, settings, guard.is_over if guard else None)
     filters = filters_of(asked, audience)
-    vector, why_not = meaning.vector_of(opened, asked.query, guard)
+    vector, why_not = (None, None) if lexical_only else meaning.vector_of(opened, asked.query, guard)
     wanted = retrieving.Wanted(
         asked.query,
         filters,
-        clock.now_ms(),
-        clock.zone,
+        clock.now_ms() if now_ms is None else now_ms,
+        asked.zone or clock.zone,
         asked.max_results,
         settings.max_search_bytes,
         asked.min_score,
@@ -57,7 +65,7 @@ def answer(
     )
     for _ in range(_TRIES):
         mark = remembered.mark(opened)
-        hits, info = retrieving.search(opened, wanted, guard)
+        hits, info = retrieving.search(opened, wanted, guard, held)
         if remembered.mark(opened) == mark:
             break
     if len(info.routes) > 1:
@@ -89,4 +97,5 @@ def filters_of(asked: Asked, audience: Audience) -> Filters:
         since=asked.since,
         until=asked.until,
         boost_projects=asked.active_projects,
+        active_projects=asked.active_projects if asked.only_active else None,
     )

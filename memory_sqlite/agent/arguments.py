@@ -34,6 +34,10 @@ class Asked:
     sort: str
     explain: bool
     active_projects: tuple[str, ...] = ()
+    zone: str | None = None
+    """Where "yesterday" is meant, when it is not the clock's zone."""
+    only_active: bool = False
+    """Whether what belongs to other projects than the active ones is left out, instead of only standing behind."""
 
 
 def check(
@@ -49,6 +53,7 @@ def check(
     explain: object,
     most: int = limits.OPERATOR_MAX_RESULTS,
     active_projects: object = (),
+    zone: object = None,
 ) -> Asked:
     """The arguments, valid; ``most`` results may be asked for. Raises ``InvalidArgument`` naming the first wrong."""
     if not isinstance(query, str):
@@ -78,6 +83,7 @@ def check(
         str(sort),
         bool(explain),
         _strings("active_projects", active_projects),
+        None if zone is None else _zone(zone),
     )
 
 
@@ -136,6 +142,15 @@ def _names(name: str, value: object, known: Sequence[str]) -> tuple[str, ...]:
         if one not in known:
             raise errors.InvalidArgument(f"{name} may name {', '.join(known)}")
     return tuple(dict.fromkeys(given))
+
+
+def _zone(value: object) -> str:
+    if not isinstance(value, str):
+        raise errors.InvalidArgument("zone must be the name of a time zone, or None for the clock's")
+    from memory_sqlite.search.days import zone_of
+
+    zone_of(value)
+    return value
 
 
 def _moment(name: str, value: object) -> int | None:

@@ -72,7 +72,7 @@ def explained(
                 target,
                 reveal=reveal,
                 now_ms=clock.now_ms(),
-                zone=clock.zone,
+                zone=asked.zone or clock.zone,
                 max_results=asked.max_results,
                 min_score=asked.min_score,
                 max_bytes=opened.settings.max_search_bytes,
@@ -155,7 +155,7 @@ def _layered(
     return Explanation(
         asked.query,
         iso(clock.now_ms()),
-        clock.zone,
+        asked.zone or clock.zone,
         tokens=words,
         routes=("layered",),
         scored=len(rows),

@@ -23,7 +23,7 @@ def vector_of(opened: Opened, text: str, guard: Deadline | None) -> tuple[QueryV
 
     Takes at most ``embedding_query_timeout_ms`` and half of what is left until ``guard`` ends: words are searched after
     it. Who serves never waits for a model to load, for the next search has it; a single command has no next search, and
-    waits for it within the same bound.
+    waits for it as long before it asks.
     """
     if opened.embedding is None or not text.strip():
         return None, None
@@ -40,6 +40,8 @@ def vector_of(opened: Opened, text: str, guard: Deadline | None) -> tuple[QueryV
         return None, NOT_SEARCHED + error.message
     if service is None:  # nothing to compare with: a server that charges is not asked
         return None, NOT_SEARCHED + NO_SPACE
+    if guard is not None:  # what waiting for a model has taken is gone
+        timeout_s = min(timeout_s, guard.left() / 2)
     found = service.query_vector(text, timeout_s)
     if isinstance(found, Unavailable):
         return None, NOT_SEARCHED + found.reason

@@ -102,6 +102,7 @@ def _status(opened: Opened, settings: Settings, store: apsw.Connection) -> dict[
             **opened.keeper.file_sizes(),
         },
         "index": {"generation": current.number if current else None, "state": "missing"},
+        "dreaming": "unsupported",
     }
     if current is not None:
         try:

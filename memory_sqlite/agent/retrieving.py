@@ -21,6 +21,7 @@ from memory_sqlite.model import Hit
 from memory_sqlite.search import run
 from memory_sqlite.search.filters import Filters
 from memory_sqlite.search.vectors.query_vector import QueryVector
+from memory_sqlite.storage.failures import translated_index
 from memory_sqlite.values import dataclass
 
 _TRIES: Final = 8
@@ -45,14 +46,20 @@ class Wanted:
     vector: QueryVector | None = None
 
 
-def search(opened: Opened, wanted: Wanted, guard: Deadline | None) -> tuple[list[Hit], run.SearchInfo]:
-    """Search the current generation. Raises ``IndexUnavailable``, ``Cancelled``, ``Overloaded``, ``WorkerLost``."""
+def search(
+    opened: Opened, wanted: Wanted, guard: Deadline | None, held: apsw.Connection | None = None
+) -> tuple[list[Hit], run.SearchInfo]:
+    """Search the current generation, or here the one that the caller has open (``held``).
+
+    Raises ``IndexUnavailable``, ``Cancelled``, ``Overloaded``, ``WorkerLost``.
+    """
     if guard is not None:
         guard.check()
-    if opened.workers is not None and opened.workers.available:
+    if held is None and opened.workers is not None and opened.workers.available:
         return _by_worker(opened, wanted, guard)
     cancelled: Callable[[], bool] | None = guard.is_over if guard is not None else None
-    with opened.keeper.reader() as connection, _interruptible(connection, guard):
+    reading = opened.keeper.reader() if held is None else nullcontext(held)
+    with translated_index(), reading as connection, _interruptible(connection, guard):
         return run.search(
             connection,
             wanted.text,

@@ -11,6 +11,7 @@ from typing import Any, Final
 import apsw
 
 from memory_sqlite.agent.opened import Opened
+from memory_sqlite.agent.vector_spaces import of_settings
 from memory_sqlite.config import Settings
 from memory_sqlite.generations import vector_rows
 from memory_sqlite.generations.vector_rows import Space
@@ -22,16 +23,18 @@ _REBUILD: Final = "Run `memory-sqlite index --full`."
 
 
 def vectors(opened: Opened, settings: Settings, index: apsw.Connection | None) -> dict[str, Any]:
-    """``index`` is the current generation, ``None`` when there is none that can be read."""
+    """``index`` is the current generation, ``None`` when there is none that can be read: then nothing can be counted,
+    and ``filed``, ``missing`` and ``characters`` are ``None`` unless no provider is set."""
+    nothing = 0 if settings.embedding_provider is None else None
     said: dict[str, Any] = {
         "provider": settings.embedding_provider,
         "model": settings.embedding_model,
         "dimensions": settings.embedding_dimensions,
         "state": "off" if settings.embedding_provider is None else "none",
         "cost": None,
-        "filed": 0,
-        "missing": 0,
-        "characters": 0,
+        "filed": nothing,
+        "missing": nothing,
+        "characters": nothing,
         "run": None,
         "others": [],
         "route": opened.route,
@@ -39,7 +42,7 @@ def vectors(opened: Opened, settings: Settings, index: apsw.Connection | None) -
         "service": None if opened.embedding is None else opened.embedding.state(),
     }
     if index is None:
-        return said
+        return said if settings.embedding_provider is None else said | {"state": "unavailable", "run": _INDEX}
     try:
         _spaces(said, opened, settings, index)
     except apsw.SQLError:  # somebody took the tables away; words do not need them
@@ -49,13 +52,12 @@ def vectors(opened: Opened, settings: Settings, index: apsw.Connection | None) -
 
 def _spaces(said: dict[str, Any], opened: Opened, settings: Settings, index: apsw.Connection) -> None:
     spaces = vector_rows.spaces(index)
-    fitting = [space for space in spaces if _fits(json.loads(space.identity), said["service"], settings)]
-    chosen = fitting[-1] if fitting else None
+    chosen = of_settings(spaces, said["service"], settings)
     said["others"] = [_described(index, space) for space in spaces if space is not chosen]
     if settings.embedding_provider is None:
         return
     left = vector_inputs.missing(index, chosen)
-    said |= {"missing": left.texts, "characters": left.characters}
+    said |= {"filed": 0, "missing": left.texts, "characters": left.characters}
     if chosen is not None:
         said |= _described(index, chosen)
         if said["route"] is None:
@@ -67,18 +69,6 @@ def _spaces(said: dict[str, Any], opened: Opened, settings: Settings, index: aps
     if left.texts:
         paid = chosen is not None and chosen.cost == "paid" and not vector_inputs.is_small(left)
         said["run"] = _SPEND if paid else _INDEX if opened.filer is None else None
-
-
-def _fits(identity: dict[str, Any], service: dict[str, Any] | None, settings: Settings) -> bool:
-    """Whether a space is that of the model in use, as far as that is known without loading it."""
-    if service is not None and "revision" in service:
-        return all(service[name] == value for name, value in identity.items())
-    asked = {
-        "provider": settings.embedding_provider,
-        "model": settings.embedding_model,
-        "dimensions": settings.embedding_dimensions,
-    }
-    return all(value is None or identity.get(name) == value for name, value in asked.items())
 
 
 def _described(index: apsw.Connection, space: Space) -> dict[str, Any]:

@@ -104,6 +104,7 @@ def _counts(report: ForgetReport) -> str:
         (report.sessions, "session"),
         (report.turns, "turn"),
         (report.messages, "message"),
+        (report.waiting, "waiting turn"),
         (report.episodes, "episode"),
         (report.scenarios, "scenario"),
         (report.facts, "fact"),

@@ -1,4 +1,4 @@
-"""``memory-sqlite import transcripts`` and ``import layered``: bring in what was said and remembered elsewhere."""
+"""``memory-sqlite import``: bring in an export, transcripts of hosts, or another product's memory; told by the file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,42 @@ memory-sqlite import transcripts chat.jsonl --format generic --session friday --
 _LAYERED = """
 memory-sqlite import layered ~/.openclaw/state/memory --data-dir ~/memory
 """
+_JSONL = """
+memory-sqlite import jsonl memory.jsonl --dry-run
+memory-sqlite import memory.jsonl.gz --agent copy
+"""
 
 
-@click.group(no_args_is_help=False)
+class _Importing(click.Group):
+    """The group, which takes a path in place of a command: what is there says which command is meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that was named, or the one that reads the path that stands in its place."""
+        if args[0] in self.commands or not Path(args[0]).exists():
+            return super().resolve_command(ctx, args)
+        name = _reader_of(Path(args[0]))
+        return name, self.commands[name], args
+
+
+def _reader_of(path: Path) -> str:
+    """Which command reads what is at a path."""
+    if path.is_dir():
+        from memory_sqlite.interop.layered_directory import is_layered_directory
+
+        return "layered" if is_layered_directory(path) else "transcripts"
+    from memory_sqlite.interop.jsonl_files import is_export
+
+    return "jsonl" if is_export(path) else "transcripts"
+
+
+@click.group(cls=_Importing, no_args_is_help=False)
 def command() -> None:
-    """Bring in transcripts or another product's memory. Importing again adds only what is new."""
+    """Bring in an export, transcripts, or another product's memory. Importing again adds only what is new.
+
+    A path in place of a command is read by the command that knows what it is: `memory-sqlite import memory.jsonl`.
+    """
 
 
 add_common(command)
@@ -81,3 +112,20 @@ def layered(state: State, path: str, from_agent: str | None) -> None:
         report = memory.import_layered(path, agent=from_agent, progress=progress)
     state.output.document({"ok": True, **to_json(report)})
     reports.imported(state.output, report)
+
+
+@command.command(cls=Command, examples=_JSONL)
+@click.argument("path", type=click.Path())
+@click.option("--dry-run", is_flag=True, help="Check the file and say what would be added; store nothing.")
+@stated
+def jsonl(state: State, path: str, dry_run: bool) -> None:
+    """Import what `memory-sqlite export` wrote: all of it, or nothing.
+
+    The file is checked to its end first. What is here already is left alone, what differs is kept as it is here, and
+    what was forgotten here does not come back. From another data directory the session tokens are made anew; what
+    cannot be carried over then is counted. Copy its session.key into an empty data directory first to keep all.
+    """
+    with Bars(state.output) as progress, state.open(progress=progress) as memory:
+        report = memory.import_jsonl(path, dry_run=dry_run, progress=progress)
+    state.output.document({"ok": True, **to_json(report)})
+    reports.imported_export(state.output, report)

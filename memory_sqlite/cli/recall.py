@@ -6,6 +6,7 @@ import click
 
 from memory_sqlite.cli.options import TEXT, Command, State, query_text, stated
 from memory_sqlite.cli.output import plain
+from memory_sqlite.cli.search_options import zone_option
 from memory_sqlite.model import to_json
 
 _EXAMPLES = """
@@ -17,8 +18,9 @@ memory-sqlite recall --session agent:main:main --json "which router did we choos
 @click.command(cls=Command, examples=_EXAMPLES)
 @click.argument("query", nargs=-1, required=True, type=TEXT)
 @click.option("--session", metavar="KEY", type=TEXT, help="Ask as this session: only what it may see.")
+@zone_option
 @stated
-def command(state: State, query: tuple[str, ...], session: str | None) -> None:
+def command(state: State, query: tuple[str, ...], session: str | None, zone: str | None) -> None:
     """Show what would be recalled for QUERY: facts, episodes and notes, framed as untrusted history.
 
     The block is bounded in hits, characters and time, and empty when nothing is relevant enough: one shared common word
@@ -26,7 +28,7 @@ def command(state: State, query: tuple[str, ...], session: str | None) -> None:
     """
     text = query_text(query)
     with state.open_to_ask() as memory:
-        block = memory.recall(text, session=session)
+        block = memory.recall(text, session=session, zone=zone)
     output = state.output
     output.document({"ok": True, **to_json(block)})
     if block.text:

@@ -86,18 +86,18 @@ _OTHERWISE: Final = {
 }
 
 
-def parse_turn(data: bytes) -> dict[str, Any]:
-    """The turn a JSON document describes. Raises ``InvalidArgument`` without quoting the document."""
+def parse_json(data: bytes) -> Any:
+    """The JSON document on standard input. Raises ``InvalidArgument`` without quoting it."""
     import json
 
     try:
-        value = json.loads(data.decode("utf-8-sig"))
+        return json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise errors.InvalidArgument("standard input is not UTF-8") from None
     except json.JSONDecodeError as error:
         raise errors.InvalidArgument(
             f"standard input is not a JSON document (line {error.lineno}, column {error.colno})",
-            hint="Give a list of messages or an object with messages; transcripts go to `import transcripts`.",
+            hint="`memory-sqlite COMMAND --help` shows what it may be; transcripts go to `import transcripts`.",
         ) from None
     except RecursionError:
         raise errors.InvalidArgument("the JSON document on standard input is nested too deeply") from None
@@ -105,6 +105,11 @@ def parse_turn(data: bytes) -> dict[str, Any]:
         raise errors.InvalidArgument(
             "the JSON document on standard input holds a number with too many digits"
         ) from None
+
+
+def parse_turn(data: bytes) -> dict[str, Any]:
+    """The turn a JSON document describes. Raises ``InvalidArgument`` without quoting the document."""
+    value = parse_json(data)
     if isinstance(value, list):
         return {"messages": value}
     if not isinstance(value, Mapping) or "messages" not in value:

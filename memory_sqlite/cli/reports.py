@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from memory_sqlite.cli.hits import counted
 from memory_sqlite.cli.output import Output, one_line
 from memory_sqlite.model import ImportReport, SourceProblem
+
+if TYPE_CHECKING:
+    from memory_sqlite.interop.jsonl_reports import ExportImportReport
 
 SHOWN: Final = 20
 """More problems than a screen holds are in the JSON document."""
@@ -49,3 +52,39 @@ def imported(output: Output, report: ImportReport) -> None:
     if report.refused:
         output.note(f"{counted(report.refused, 'line')} could not be read.")
     problems(output, report.problems)
+
+
+def imported_export(output: Output, report: ExportImportReport) -> None:
+    """What an import of an export did or would do, and what it kept away."""
+    if report.status == "disabled":
+        output.note("Memory is disabled (enabled = false).")
+        return
+    added = report.added
+    output.line(
+        f"{'Would add' if report.dry_run else 'Added'} {counted(added['session'], 'session')},"
+        f" {counted(added['turn'], 'turn')}, {counted(added['message'], 'message')} and"
+        f" {counted(added['record'], 'record')} of agent {one_line(report.agent)} in {report.seconds:.1f} s"
+        f" ({_lines(report.present)} already here)."
+    )
+    if any(report.conflicts.values()):
+        output.note(f"{_lines(report.conflicts)} differ from what is here, which was kept.")
+    if any(report.forgotten.values()):
+        output.note(f"{_lines(report.forgotten)} left out, for they were forgotten or have expired here.")
+    if any(report.left.values()):
+        output.note(
+            f"{_lines(report.left)} left: what they mean depends on the other data directory's session.key"
+            f" ({', '.join(kind for kind, count in report.left.items() if count)})."
+        )
+    if report.moved:
+        output.note(f"{counted(report.moved, 'record')} moved to another line: their citations changed.")
+    if report.redactions:
+        output.note(f"{counted(report.redactions, 'secret')} masked.")
+    for problem in report.problems[:SHOWN]:
+        place = one_line(problem.path) + (f":{problem.line}" if problem.line is not None else "")
+        output.note(f"{place}: {one_line(problem.reason)}")
+    if len(report.problems) > SHOWN:
+        output.note(f"… and {len(report.problems) - SHOWN} more; --json lists them all.")
+
+
+def _lines(counts: Mapping[str, int]) -> str:
+    return counted(sum(counts.values()), "line")

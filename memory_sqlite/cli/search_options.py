@@ -11,6 +11,11 @@ from memory_sqlite import limits
 from memory_sqlite.cli.options import TEXT
 from memory_sqlite.model import LAYERS, SOURCES
 
+zone_option: Final[Callable[[Any], Any]] = click.option(
+    "--zone", metavar="ZONE", type=TEXT,
+    help='Whose day "yesterday" is: Europe/Berlin, +02:00, UTC (default: this machine\'s).',
+)  # fmt: skip
+"""Also ``recall``'s."""
 _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "-n", "--max-results", type=click.IntRange(1, limits.OPERATOR_MAX_RESULTS), default=limits.DEFAULT_RESULTS,
@@ -36,6 +41,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--sort", type=click.Choice(["score", "diverse", "newest", "oldest"]), default="score", show_default=True,
         help="Order of hits; diverse: the best that are least alike.",
     ),
+    zone_option,
 )  # fmt: skip
 _NONE_MEANS_ALL: Final = ("layers", "projects")
 
@@ -60,6 +66,7 @@ def asked(options: Mapping[str, Any]) -> dict[str, Any]:
         "since",
         "until",
         "sort",
+        "zone",
     )
     given = {name: options[name] for name in names}
     given["sources"] = given["sources"] or SOURCES

@@ -15,8 +15,7 @@ def may_be_sent(report: VectorReport | None, *, asks: bool) -> bool:
     """Whether a person, told what it would be, says that it may be sent; ``False`` where nobody can be asked."""
     if report is None or report.state != "unpaid" or not asks:
         return False
-    amount = f"{counted(report.missing, 'passage')} (about {report.characters:,} characters)"
-    return click.confirm(f"Send {amount} to {named(report)}, which charges for them?", err=True)
+    return click.confirm(f"Send {_waiting(report)} to {named(report)}, which charges for them?", err=True)
 
 
 def told(output: Output, report: VectorReport | None) -> None:
@@ -27,15 +26,22 @@ def told(output: Output, report: VectorReport | None) -> None:
     if report.reused:
         filed += f", {report.reused} as an equal text was"
     output.line(f"Vectors: {filed}.")
-    waiting = f"{counted(report.missing, 'passage')} (about {report.characters:,} characters)"
-    if report.state == "failed" and report.dimensions is None:  # not even loaded: what it lacks was not counted
-        output.note(f"{one_line(report.reason or '')}; texts without a vector are found by their words.")
-    elif report.state == "unpaid":
-        output.note(f"Not sent: {waiting} to a provider that charges. Run `memory-sqlite index --yes` to send them.")
+    if report.state == "unpaid":
+        output.note(
+            f"Not sent: {_waiting(report)} to a provider that charges. Run `memory-sqlite index --yes` to send them."
+        )
+    elif report.state == "failed" and report.missing == 0:
+        output.note(f"{one_line(report.reason or '')}.")
     elif report.state == "failed":
-        output.note(f"{one_line(report.reason or '')}; {waiting} without a vector are found by their words.")
+        output.note(f"{one_line(report.reason or '')}; {_waiting(report)} without a vector are found by their words.")
     elif report.refused:
         output.note(f"{counted(report.refused, 'passage')} refused by the provider; they are found by their words.")
+
+
+def _waiting(report: VectorReport) -> str:
+    if report.missing is None or report.characters is None:
+        return "texts"  # they could not be counted
+    return f"{counted(report.missing, 'passage')} (about {report.characters:,} characters)"
 
 
 def named(report: VectorReport) -> str:

@@ -18,6 +18,12 @@ def create(path: Path) -> apsw.Connection:
     return connections.create_index(path)
 
 
+def is_strange(path: Path) -> bool:
+    """Whether a link or a directory bears the name of a generation or a sidecar: nothing of ours (``numbers``)."""
+    names = (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm"))
+    return any(name.is_symlink() or name.is_dir() for name in names)
+
+
 def seal(connection: apsw.Connection, path: Path) -> None:
     """End a bulk build: everything into the main file, shared locking again, file and directory on disk."""
     connection.pragma("synchronous", "FULL")

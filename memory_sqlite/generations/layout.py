@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import apsw
 
+from memory_sqlite.text.project_keys import project_key
+
 FORMAT: Final = 2
 """Raised with every change of the tables below."""
 
@@ -155,6 +157,8 @@ def filter_tokens(
 
 
 PRIVATE_TOKEN: Final = "private."
+PROJECT_PREFIX: Final = "project="
+"""What every project's token begins with: a row without one belongs to no project."""
 
 
 def session_token(session_id: int) -> str:
@@ -164,4 +168,5 @@ def session_token(session_id: int) -> str:
 
 def project_token(project: str) -> str:
     """Filter token of a project key: a digest, because a key is user text."""
-    return f"project={blake2b(project.strip().casefold().encode('utf-8', 'replace'), digest_size=8).hexdigest()}."
+    key = project_key(project).encode("utf-8", "replace")
+    return f"{PROJECT_PREFIX}{blake2b(key, digest_size=8).hexdigest()}."

@@ -100,6 +100,9 @@ def _begin(store: Store, clock: Clock, unless: Callable[[], bool] | None) -> tup
                     index = resume.take_up(store.directory, number) if number is not None else None
                 if not lives and index is None:
                     number = registry.begin(connection, identity.expected(), clock.now_ms())
+                    while files.is_strange(paths.generation_file(store.directory, number)):
+                        registry.remove(connection, number)
+                        number = registry.begin(connection, identity.expected(), clock.now_ms())
                     # within the transaction: a row without a file that is held would look like a dead builder's
                     index = files.create(paths.generation_file(store.directory, number))
         except BaseException:

@@ -75,6 +75,16 @@ def without_vector(index: apsw.Connection, space: Space, before: int, most: int)
     return [_input(row) for row in rows]
 
 
+def count_without_vector(index: apsw.Connection, space: Space, newest: int) -> int:
+    """How many chunks up to this id have no vector in a space. Reads all of them: not for every batch."""
+    return integer(index, f"SELECT count(*) FROM chunks AS c WHERE c.id <= ? AND {_WITHOUT}", (newest, space.id))
+
+
+def newest_chunk(index: apsw.Connection) -> int:
+    """The highest id of a chunk; 0 where there is none."""
+    return integer(index, "SELECT coalesce(max(id), 0) FROM chunks")
+
+
 def unchanged(index: apsw.Connection, inputs: Iterable[Input]) -> list[Input]:
     """Those whose chunk is still there and says the same; inside the transaction that files their vectors."""
     kept = []

@@ -22,7 +22,7 @@ _KEPT: Final = (
 """Where the interpreter's libraries, its user packages and temporary files are, and the machine's time zone. Nothing
 else is passed on."""
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?", re.IGNORECASE)
-_NEEDED: Final = ("memory_sqlite", "apsw", "numpy", "tokenizers")
+_NEEDED: Final = ("memory_sqlite", "apsw", "numpy", "sqlite_vec", "tokenizers")
 _SITE: Final = frozenset({"site-packages", "dist-packages"})
 
 

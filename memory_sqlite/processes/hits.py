@@ -74,6 +74,7 @@ FILTERS: Final[dict[str, Check[Any]]] = {
     "since": checks.optional(checks.whole),
     "until": checks.optional(checks.whole),
     "boost_projects": _words,
+    "active_projects": checks.optional(_words),
 }
 VECTOR: Final[dict[str, Check[Any]]] = {
     "identity": checks.text,

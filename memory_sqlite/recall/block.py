@@ -46,17 +46,23 @@ def recall(
     clock: Clock,
     cancelled: threading.Event | None,
     lock: threading.RLock,
+    zone: str | None = None,
+    viewer: audience.Audience | None = None,
 ) -> RecallBlock:
     """The block for a session, within ``auto_recall_timeout_ms``; an empty one says why. Never raises.
 
-    ``lock`` is the door's for writing: recall looks for changed notes first, as a search does.
+    ``lock`` is the door's for writing: recall looks for changed notes first, as a search does. ``zone`` is whose day
+    "yesterday" is; the clock's when it is not given. ``viewer`` is who asks, where the caller knows better than the
+    store.
     """
     started = clock.monotonic()
     deadline = Deadline(settings.auto_recall_timeout_ms / 1000, clock, cancelled)
     words = _words(query)
     if not words:
         return RecallBlock("", reason="nothing")
-    outcome = run_within(deadline, lambda guard: _find(opened, words, session, scopes, settings, clock, guard, lock))
+    outcome = run_within(
+        deadline, lambda guard: _find(opened, words, session, scopes, settings, clock, guard, lock, zone, viewer)
+    )
     if outcome.value is None:
         return RecallBlock("", (), outcome.reason, _since(started, clock), outcome.warnings)
     hits, warnings = outcome.value
@@ -85,12 +91,16 @@ def _find(
     clock: Clock,
     guard: Deadline,
     lock: threading.RLock,
+    zone: str | None,
+    asker: audience.Audience | None,
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Runs in the recall's own thread, on connections of its own."""
     wanted = min(settings.auto_recall_max_results, settings.max_search_results)
-    asked = arguments.check(words, wanted * _CANDIDATES, 0.0, ("memory",), None, None, None, None, "score", False)
+    asked = arguments.check(
+        words, wanted * _CANDIDATES, 0.0, ("memory",), None, None, None, None, "score", False, zone=zone
+    )
     with opened.store.readers.borrow() as store, guard.interruptible(store):
-        viewer = audience.of_session(store, session)
+        viewer = asker if asker is not None else audience.of_session(store, session)
         meant = facts.scopes_of(store, session, scopes)
         # a fact found in talk passes the floor or is asked for; its value alone is no name that somebody gave it
         named = facts.facts(store, viewer, words, meant, limits.FACTS_MAX, stated_only=True)
@@ -103,7 +113,7 @@ def _find(
     page = answer(opened, asked, viewer, fresh, settings, clock, guard=guard)
     with opened.keeper.reader() as index, guard.interruptible(index):
         first = [_short(hit) for hit in (*named.pinned, *named.named, *asked_for)]
-        hits = relevant(words, page.hits, KnownWords(index), first, now_ms=clock.now_ms(), zone=clock.zone)
+        hits = relevant(words, page.hits, KnownWords(index), first, now_ms=clock.now_ms(), zone=zone or clock.zone)
     with opened.store.readers.borrow() as store, guard.interruptible(store):
         refused = profile.strangers_instructions(store, (hit.reference for hit in hits))
         refused |= facts.unasked(store, meant, named, hits)

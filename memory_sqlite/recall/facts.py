@@ -44,10 +44,10 @@ class Facts:
     """Profile facts by their names: ``pinned`` ones always, ``named`` ones because the words name them; nothing else.
 
     A hit's ``provenance["fact"]`` says what it is (preference, decision, question, ...). ``left_off`` named facts found
-    no room in ``max_results``.
+    no room in ``max_results``. Without a query (``None``) ``named`` holds all that are not pinned.
     """
 
-    query: str
+    query: str | None
     pinned: tuple[Hit, ...]
     named: tuple[Hit, ...]
     left_off: int = 0
@@ -68,8 +68,8 @@ class _Fact:
 
 def answer(opened: Opened, query: object, session: str | None, scopes: object, max_results: object) -> Facts:
     """What ``Memory.facts`` answers, its arguments checked. Raises ``InvalidArgument``."""
-    if not isinstance(query, str):
-        raise errors.InvalidArgument("query must be a string")
+    if query is not None and not isinstance(query, str):
+        raise errors.InvalidArgument("query must be a string, or None for every fact")
     most = limits.FACTS_DEFAULT if max_results is None else max_results
     if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= limits.FACTS_MAX:
         raise errors.InvalidArgument(f"max_results must be an integer between 1 and {limits.FACTS_MAX}")
@@ -92,20 +92,20 @@ def scopes_of(store: apsw.Connection, session: str | None, scopes: object) -> tu
 def facts(
     store: apsw.Connection,
     viewer: Audience,
-    words: str,
+    words: str | None,
     scopes: tuple[str, ...] | None,
     max_results: int,
     *,
     stated_only: bool = False,
 ) -> Facts:
-    """Every pinned fact, then those that the words name, as many as ``max_results`` leaves room for: stated ones and
-    the newest first, and pinned ones that are named before those that are not.
+    """Every pinned fact, then those that the words name (or all), as many as ``max_results`` leaves room for: stated
+    ones and the newest first, and pinned ones that are named before those that are not.
 
     Pinned facts count, and are never left out for it. ``left_off`` says how many named ones found no room.
     ``stated_only`` leaves out what was found in talk.
     """
     known, more = _read(store, viewer, scopes, stated_only)
-    found = _named(store, known, cut_utf16(words, limits.RECALL_QUERY_UNITS))
+    found = known if words is None else _named(store, known, cut_utf16(words, limits.RECALL_QUERY_UNITS))
     named = [fact for fact in found if not fact.is_pinned]
     pinned = list({fact.id: fact for fact in (*found, *known) if fact.is_pinned}.values())
     room = max(0, max_results - len(pinned))

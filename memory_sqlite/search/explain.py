@@ -150,6 +150,7 @@ def _filters(filters: Filters) -> dict[str, Any]:
         "sources": filters.sources,
         "layers": filters.layers,
         "projects": filters.projects,
+        "active_projects": filters.boost_projects or None,
         "since": None if filters.since is None else iso(filters.since),
         "until": None if filters.until is None else iso(filters.until),
         "expression": filters.expression(),

@@ -19,7 +19,7 @@ from memory_sqlite.search.explanation import Reason, TargetReading
 from memory_sqlite.search.filters import OPERATOR, Filters
 from memory_sqlite.search.run import citation, reference
 from memory_sqlite.search.trace import Trace
-from memory_sqlite.search.vocabulary import TEXT_COLUMNS
+from memory_sqlite.search.vocabulary import TEXT_COLUMNS, WINDOW_COLUMNS
 from memory_sqlite.sources.reading import LINE_RANGE
 from memory_sqlite.values import dataclass
 
@@ -151,7 +151,7 @@ def _holders(connection: apsw.Connection, resolved: Resolved, let_in: Meant) -> 
         return set()
     phrases = match.any_of(resolved.probes)
     own = match.holding(connection, "lexical", match.expression(TEXT_COLUMNS, phrases, [], []), let_in.chunks)
-    window = match.expression("body before after far", phrases, [], [])
+    window = match.expression(WINDOW_COLUMNS, phrases, [], [])
     around = match.holding(connection, "lexical_context", window, let_in.documents)
     pairs = zip(let_in.chunks, let_in.documents, strict=True)
     return own | {chunk for chunk, document in pairs if document in around}

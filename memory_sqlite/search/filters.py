@@ -7,7 +7,7 @@ the tokens' spelling (``generations.layout``) and how the expression is run (``r
 
 from __future__ import annotations
 
-from memory_sqlite.generations.layout import PRIVATE_TOKEN, project_token, session_token
+from memory_sqlite.generations.layout import PRIVATE_TOKEN, PROJECT_PREFIX, project_token, session_token
 from memory_sqlite.model import DocumentKind, Layer, Source
 from memory_sqlite.values import dataclass
 
@@ -54,6 +54,8 @@ class Filters:
     until: int | None = None
     boost_projects: tuple[str, ...] = ()
     """Projects that are active now: their entries rank a little higher, and nothing is left out."""
+    active_projects: tuple[str, ...] | None = None
+    """Where given, what belongs to projects and to none of these is left out; what belongs to none at all stays."""
 
     def expression(self) -> str | None:
         """The caller's own restrictions, without the viewer, as an FTS expression; ``None`` for none."""
@@ -68,6 +70,10 @@ class Filters:
             clauses.append(_any_of([session_token(session) for session in self.sessions] or ["nobody."]))
         if self.projects is not None:
             clauses.append(_any_of([project_token(project) for project in self.projects] or ["nobody."]))
+        if self.active_projects is not None:
+            active = " OR ".join(f'"{project_token(project)}"' for project in self.active_projects) or '"nobody."'
+            every = '"source=memory." OR "source=sessions."'  # NOT needs something to take away from
+            clauses.append(f'filter : (({every}) NOT ("{PROJECT_PREFIX}" * NOT ({active})))')
         return " AND ".join(clauses) if clauses else None
 
     def may_hold_messages(self) -> bool:

@@ -16,7 +16,9 @@ import apsw
 from memory_sqlite.generations.vector_rows import Space, find_space
 from memory_sqlite.search.candidates import Candidate, Meaning
 from memory_sqlite.search.filters import Filters
-from memory_sqlite.search.scripts import Script, script_of
+from memory_sqlite.search.folding import fold
+from memory_sqlite.search.scripts import script_of
+from memory_sqlite.search.tokens import groups
 from memory_sqlite.search.vectors.allowed import allowed
 from memory_sqlite.search.vectors.nearest import cosines, nearest
 from memory_sqlite.search.vectors.query_vector import QueryVector
@@ -33,7 +35,9 @@ COMPANY_SHARE: Final = 0.65
 dev, e5: R@10 .833 and session hit@5 .946 with it, .829 and .940 with the whole way)."""
 SURE_WORDS: Final = 3
 CHARACTERS_A_WORD: Final = 2
-"""Words of a question from which its vector has its full weight; a Chinese or Japanese word is about two characters."""
+"""Words of a question from which its vector has its full weight; without spaces a word is about two characters."""
+LENGTH_CHARS: Final = 200
+"""As much of a question is looked at to tell whether it is that long."""
 BEFORE_WEIGHTS: Final = (1.0, 0.4)
 AFTER_WEIGHTS: Final = (0.6, 0.4)
 """What the neighbours of a message count among themselves, the nearest first: as in the windows of words (``rank``).
@@ -67,8 +71,7 @@ def look(
 
     A query in a script that the model does not know is left to the words.
     """
-    script = script_of(text)
-    weight = getattr(vector, script) * _assurance(text, script)
+    weight = getattr(vector, script_of(text)) * _assurance(text)
     if weight <= 0.0:
         return Meaning()
     space = find_space(connection, vector.identity)
@@ -101,10 +104,11 @@ def look(
     return Meaning(weight, vector.messages, found.route, warning, filling)
 
 
-def _assurance(text: str, script: Script) -> float:
+def _assurance(text: str) -> float:
     """How far the vector of a question is to be trusted by its length: a single word is matched better than guessed at
     (``path:errors`` on the peer's notes: multilingual-e5-small put three others before ``errors.md``)."""
-    words = len(text) / CHARACTERS_A_WORD if script == "cjk" else len(text.split())
+    found = groups(fold(text[:LENGTH_CHARS]))
+    words = sum(len(group.raw) / CHARACTERS_A_WORD if group.kind == "cjk" else 1.0 for group in found)
     return min(1.0, words / SURE_WORDS)
 
 

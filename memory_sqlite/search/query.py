@@ -34,6 +34,8 @@ FAINT_WEIGHT: Final = 0.6
 DATE_WEIGHT: Final = 1.5
 SPAN_WEIGHT: Final = 1.0
 """Of a date that is looked for in names as several days or months: any of them."""
+UNFINISHED_MIN_CHARS: Final = 3
+"""As for a word that occurs nowhere: two letters begin too many."""
 RUN_WEIGHT: Final = 1.0
 RUN_MAX_CHARS: Final = 6
 """Longer CJK runs are sentences: as a phrase they find nothing (design, section 7: nDCG 0.00 to 0.23)."""
@@ -61,6 +63,8 @@ class Term:
     weight: float = 1.0
     required: bool = False
     """A quoted phrase: what does not hold it is no answer."""
+    quote: int = 0
+    """Of a quoted phrase among several: which of the query's quotes it is, from 1."""
 
     @property
     def is_code(self) -> bool:
@@ -79,28 +83,14 @@ class Query:
     """Where days begin, for the dates and for the times that are compared with them."""
     asks_when: bool = False
     names: frozenset[str] = frozenset()
+    unfinished: str | None = None
+    """The last word, where nothing follows it: whoever types may not be done with it."""
     warnings: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Nothing to look for: the answer is empty, and that is no error."""
         return not self.terms
-
-    def relaxed(self) -> Query | None:
-        """The same without its demands, for when no text meets them; ``None`` where it has none, or nothing but them.
-
-        A question that quotes a title asks for more than the title; a phrase alone in quotes is meant to the letter.
-        """
-        quoted = {token for term in self.terms if term.required for token in term.probes[0]}
-        if not quoted or all(quoted.issuperset(term.probes[0]) for term in self.terms):
-            return None
-        from dataclasses import replace  # rarely needed
-
-        return replace(
-            self,
-            terms=tuple(replace(term, required=False) for term in self.terms),
-            warnings=(*self.warnings, "nothing holds the quoted phrase; its words were searched"),
-        )
 
 
 class _Terms:
@@ -109,11 +99,13 @@ class _Terms:
     def __init__(self) -> None:
         self._by_probe: dict[tuple[str, tuple[str, ...]], Term] = {}
 
-    def add(self, kind: TermKind, *probes: tuple[str, ...], weight: float = 1.0, required: bool = False) -> None:
+    def add(
+        self, kind: TermKind, *probes: tuple[str, ...], weight: float = 1.0, required: bool = False, quote: int = 0
+    ) -> None:
         key = ("required" if required else "", probes[0])
         known = self._by_probe.get(key)
         if known is None or known.weight < weight:
-            self._by_probe[key] = Term(kind, " ".join(probes[0]), probes, weight, required)
+            self._by_probe[key] = Term(kind, " ".join(probes[0]), probes, weight, required, quote)
 
     def all(self) -> tuple[Term, ...]:
         return tuple(self._by_probe.values())
@@ -130,12 +122,14 @@ def understand(text: str, *, now_ms: int, zone: str = "UTC") -> Query:
         warnings.append(f"the query was cut to {QUERY_MAX_CHARS} characters")
     folded = search_form(text)
     terms = _Terms()
-    for match in _QUOTED.finditer(folded):
+    quotes = list(_QUOTED.finditer(folded))
+    for number, match in enumerate(quotes, 1):
         quoted = next(group for group in match.groups() if group is not None)
         tokens = tuple(token for group in groups(quoted) for token in group.tokens)
         # full-width brackets around a single CJK word are how it is named, not a demand for a phrase
         if len(tokens) > 1:
-            terms.add("phrase", tokens, weight=1.5, required=match[0][0] not in "「『")
+            demanded = match[0][0] not in "「『"
+            terms.add("phrase", tokens, weight=1.5, required=demanded, quote=number if len(quotes) > 1 else 0)
     loose = list(groups(folded))
     for group in loose:
         _add_group(terms, group, folded)
@@ -154,8 +148,14 @@ def understand(text: str, *, now_ms: int, zone: str = "UTC") -> Query:
         zone=zone,
         asks_when=_WHEN.search(folded) is not None,
         names=frozenset(name.casefold().removesuffix("'s") for name in _NAME.findall(fold(text))),
+        unfinished=_unfinished(loose[-1], folded) if loose else None,
         warnings=tuple(warnings),
     )
+
+
+def _unfinished(last: Group, folded: str) -> str | None:
+    is_plain = last.kind == "word" and len(last.tokens) == 1 and len(last.tokens[0]) >= UNFINISHED_MIN_CHARS
+    return last.tokens[0] if is_plain and last.end == len(folded) else None
 
 
 def _add_group(terms: _Terms, group: Group, folded: str) -> None:

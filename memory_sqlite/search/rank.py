@@ -19,6 +19,7 @@ from memory_sqlite.search.candidates import Candidate, Meaning, Places, Resolved
 from memory_sqlite.search.days import day_of
 from memory_sqlite.search.query import Query
 from memory_sqlite.search.sentences import ENDS_IN_QUESTION, HAS_TIME_WORD
+from memory_sqlite.text.project_keys import project_key
 
 K1: Final = 1.2
 B: Final = 0.75
@@ -123,7 +124,7 @@ class Scorer:
         self._query = query
         self._averages = averages
         self._now_ms = now_ms
-        self._projects = frozenset(project.strip().casefold() for project in projects)
+        self._projects = frozenset(map(project_key, projects))
         self._worth = _Worth([term.term.weight * term.idf for term in terms], terms)
         named = [NAME_WEIGHT if term.term.text in speakers else 1.0 for term in terms]
         self._message_worth = _Worth(
@@ -155,6 +156,7 @@ class Scorer:
             # a weighted mean: what words found first stays first unless something else is clearly nearer in meaning
             parts["meaning"] = candidate.meaning
             counted = weight * self._meaning.messages if candidate.kind == "message" else weight
+            parts["meaning weight"] = counted
             score = (score + counted * candidate.meaning) / (1.0 + weight)
         candidate.score = score
         candidate.parts = parts
@@ -221,7 +223,7 @@ class Scorer:
             boosts.append(("recency", self._recency(at)))
         if candidate.importance is not None:
             boosts.append(("importance", 1.0 + IMPORTANCE_STEP * (candidate.importance - 5)))
-        if self._projects and any(project.strip().casefold() in self._projects for project in candidate.projects):
+        if self._projects and not self._projects.isdisjoint(map(project_key, candidate.projects)):
             boosts.append(("project", PROJECT_BOOST))
         if candidate.origin == "untrusted":
             boosts.append(("trust", UNTRUSTED_MALUS))

@@ -8,7 +8,7 @@ connection, later inside a retrieval worker. ``connection.interrupt()`` from ano
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +23,8 @@ from memory_sqlite.search.filters import Filters
 from memory_sqlite.search.hydrate import describe, weighables
 from memory_sqlite.search.query import Query, Term
 from memory_sqlite.search.texts import count_in_texts, read_texts
-from memory_sqlite.search.vocabulary import TEXT_COLUMNS, Vocabulary
+from memory_sqlite.search.unfinished import longer_words
+from memory_sqlite.search.vocabulary import TEXT_COLUMNS, WINDOW_COLUMNS, Vocabulary
 
 if TYPE_CHECKING:
     from memory_sqlite.search.fusion import Residents
@@ -38,7 +39,7 @@ BEST_ROWS: Final = 128
 COUNTED_ROWS: Final = 48
 """Of these the common terms are counted on the text, where they were left out of choosing."""
 GUESS_SHARE: Final = 0.999
-"""Just below, where a guess would be above."""
+"""Guesses that would be above the best that words found stand between this share of it and it, in their order."""
 LARGE_INDEX_ROWS: Final = 20_000
 """Above it, common terms do not choose candidates while a rarer term is left (375 -> 0.8 ms at 1,000,000 rows)."""
 TRUST_COMPLETION: Final = 0.8
@@ -78,9 +79,15 @@ def retrieve(
     bounds = (filters, now_ms, limit, max_bytes, cancelled or _never, trace, leg)
     try:
         found = _retrieve(connection, query, *bounds)
-        if not found.rows and (relaxed := query.relaxed()) is not None:
-            again = _retrieve(connection, relaxed, *bounds)
-            return again if again.rows else found
+        if not found.rows and any(term.required for term in query.terms):
+            from memory_sqlite.search.relaxing import relaxed  # rarely needed
+
+            for gentler in relaxed(connection, query, filters):
+                again = _retrieve(connection, gentler, *bounds)
+                if again.rows:
+                    if trace is not None:
+                        trace.query = gentler
+                    return again
         return found
     except apsw.InterruptError as error:
         raise Cancelled("the search was interrupted") from error
@@ -103,7 +110,7 @@ def _retrieve(
 ) -> Candidates:
     averages, rows = _statistics(connection)
     vocabulary = Vocabulary(connection, filters.viewer.expression())
-    terms = _resolve(vocabulary, query.terms, rows)
+    terms = _resolve(vocabulary, query, rows)
     _check(cancelled)
     demanded = [term for term in terms if term.term.required]
     spoken = any(term.chosen and term.count for term in terms)
@@ -161,9 +168,12 @@ def _score(scorer: rank.Scorer, candidates: list[Candidate]) -> None:
     for candidate in candidates:
         scorer.score(candidate)
     best = max((candidate.score for candidate in candidates if not candidate.guessed), default=1.0)
+    ceiling = best * GUESS_SHARE
     for candidate in candidates:
-        if candidate.guessed and candidate.score >= best:
-            candidate.score = best * GUESS_SHARE
+        if candidate.guessed and candidate.score > ceiling:
+            held = ceiling + (best - ceiling) * candidate.score
+            candidate.parts["guess"] = held / candidate.score
+            candidate.score = held
     candidates.sort(key=_order)
 
 
@@ -185,13 +195,17 @@ def _statistics(connection: apsw.Connection) -> tuple[dict[str, float], int]:
     return averages, total
 
 
-def _resolve(vocabulary: Vocabulary, terms: Iterable[Term], rows: int) -> tuple[Resolved, ...]:
-    wanted = list(terms)
+def _resolve(vocabulary: Vocabulary, query: Query, rows: int) -> tuple[Resolved, ...]:
+    wanted = query.terms
     common: set[str] = set()
     if rows > LARGE_INDEX_ROWS:
         tokens = {token for term in wanted for probe in term.probes for token in probe}
         common = vocabulary.learn_common(sorted(tokens))
     resolved = [_resolve_one(vocabulary, term, rows) for term in wanted]
+    if query.unfinished is not None and (more := longer_words(vocabulary, query.unfinished, resolved, rows)) is not None:
+        resolved.append(more)
+        if common:
+            common |= vocabulary.learn_common([word for (word,) in more.probes])
     resolved.sort(key=lambda item: (not item.term.required, -item.idf * item.term.weight))
     del resolved[QUERY_MAX_TERMS:]
     if common and any(item.count and not _is_common(item, common) for item in resolved):
@@ -277,7 +291,7 @@ def _collect(
         windows, average = match.best_rows(
             connection,
             "lexical_context",
-            match.expression("body before after far", chosen, required, clauses),
+            match.expression(WINDOW_COLUMNS, chosen, required, clauses),
             len(phrases),
             best,
             since=filters.since,

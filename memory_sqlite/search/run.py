@@ -66,6 +66,8 @@ def search(
     ``max_bytes`` bounds the text read. Raises ``Cancelled``, and ``InvalidArgument`` for an unknown zone.
     """
     query = understand(text, now_ms=now_ms, zone=zone)
+    if trace is not None:
+        trace.query = query
     candidates = retrieve(
         connection,
         query,
@@ -87,7 +89,7 @@ def search(
         trace=trace,
     )
     if trace is not None:
-        trace.query, trace.candidates = query, candidates
+        trace.candidates = candidates
     info = SearchInfo(candidates.coverage, candidates.withheld, candidates.warnings, candidates.routes)
     if not ranked:
         return [], info

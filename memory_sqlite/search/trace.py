@@ -36,6 +36,7 @@ class Trace:
     """The notes of one search, by chunk id where they are about candidates."""
 
     query: Query | None = None
+    """As it was answered: a phrase that nothing holds is demanded no more."""
     match: str = ""
     """The expression that chose candidates, without the viewer's part, which names sessions."""
     chosen: int = 0

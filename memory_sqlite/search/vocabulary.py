@@ -31,6 +31,8 @@ HIDDEN_LOOKED_AT: Final = 100
 """Expansions of one word that are tried for one who may not see everything, before it is given up."""
 TEXT_COLUMNS: Final = "body question heading path trigger"
 """The columns of ``lexical`` that hold words of texts."""
+WINDOW_COLUMNS: Final = "body before after far"
+"""Those of ``lexical_context``."""
 
 _STEMS_MAX: Final = 50_000
 _stems: dict[str, str] = {}

@@ -93,11 +93,32 @@ def about(call: Call) -> Answer:
     return {"environment": dict(os.environ), "arguments": sys.orig_argv, "cwd": str(Path.cwd())}, b""
 
 
+class Ahead:
+    """Work that can wait, in steps: given by a request, done while nobody asks; the last one says so."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.done = ""
+
+    def give(self, call: Call) -> Answer:
+        self.steps, self.done = asked(call)["steps"], asked(call)["done"]
+        return {}, b""
+
+    def step(self) -> bool:
+        if self.steps:
+            self.steps -= 1
+            if not self.steps:
+                Path(self.done).write_bytes(b"x")
+        return self.steps > 0
+
+
 if __name__ == "__main__":
+    ahead = Ahead()
     serve(
         "test",
         {
             "echo": echo, "wait": wait, "polite": polite, "endless": endless, "between": between, "die": die,
-            "leave": leave, "fail": fail, "large": large, "printing": printing, "about": about,
+            "leave": leave, "fail": fail, "large": large, "printing": printing, "about": about, "ahead": ahead.give,
         },
+        ahead=ahead.step,
     )  # fmt: skip

@@ -229,6 +229,7 @@ def test_inv_094_closing_finishes_what_was_accepted_and_refuses_the_rest(tmp_pat
 
     async def work() -> None:
         memory = await AsyncMemory.open(settings=chosen)
+        await memory.index()  # a search that meets a write takes no notes in
         accepted = [
             asyncio.create_task(memory.remember(session="s", run_id=f"r{n}", messages=user(f"Quillon {n}.")))
             for n in range(20)

@@ -249,6 +249,22 @@ def test_inv_074_leftovers_are_swept_and_strange_files_stay(
     assert all(path.read_bytes() == b"mine" for path in strange)
 
 
+def test_a_number_that_something_else_bears_is_passed_over(open_memory: Callable[..., Memory], directory: Path) -> None:
+    """A link or a directory where the next generation would be: the one after it is built, and they stay."""
+    with open_memory() as memory:
+        say(memory, "granite")
+        mine = directory / "notes.txt"
+        mine.write_bytes(b"mine")
+        (directory / "index-000002.sqlite").symlink_to(mine)
+        (directory / "index-000003.sqlite").mkdir()
+        (directory / "index-000004.sqlite-wal").mkdir()
+        memory.index(full=True)
+        assert memory.status()["index"]["generation"] == 5
+        assert texts(memory, "granite")
+    assert (directory / "index-000002.sqlite").is_symlink() and mine.read_bytes() == b"mine"
+    assert (directory / "index-000003.sqlite").is_dir() and (directory / "index-000004.sqlite-wal").is_dir()
+
+
 def test_inv_074_without_its_store_nothing_is_swept(open_memory: Callable[..., Memory], directory: Path) -> None:
     """Which files are left over only the store can say: where it is not, nothing is taken away, and it is said."""
     with open_memory() as memory:

@@ -152,3 +152,13 @@ def test_a_forked_copy_of_the_process_has_no_pool(make_kit: Any) -> None:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert kit.ask("echo").result()[0]["pid"] == pid
+
+
+def test_a_worker_does_what_can_wait_while_nobody_asks(make_kit: Callable[..., Any]) -> None:
+    """Step by step after an answer, to the end, without another request; then it answers as before."""
+    kit = make_kit()
+    done = kit.pipe()
+    kit.ask("ahead", {"steps": 3, "done": done}).result()
+    assert Path(done).read_bytes() == b"x"  # waits for the last step
+    assert kit.ask("echo", {"text": "granite"}).result()[0]["body"] == {"text": "granite"}
+    assert kit.pool.describe()["pending"] == 0

@@ -44,7 +44,7 @@ SESSION = [
 STATUS = [
     "ok", "agent", "status", "data_dir", "store", "workspace", "compatibility", "profile_scope", "redact_secrets",
     "encrypted", "library", "retention_days", "read_only", "sessions", "internal_sessions", "turns", "messages",
-    "records", "superseded", "redactions", "shortened", "sizes", "index", "vectors",
+    "records", "superseded", "redactions", "shortened", "sizes", "index", "dreaming", "vectors",
 ]  # fmt: skip
 EXPLANATION = [
     "ok", "query", "now", "zone", "tokens", "left_out", "terms", "dates", "filters", "match", "routes", "scored",
@@ -58,6 +58,8 @@ TARGET = [
     "reference", "found", "reason", "detail", "passages", "citation", "rank", "place", "score", "parts", "terms",
     "missing", "filters", "of",
 ]  # fmt: skip
+FACTS = ["ok", "query", "pinned", "named", "left_off", "warnings", "disabled"]
+ENDED = ["ok", "ended", "unknown", "disabled"]
 EVALUATION = ["ok", "k", "overall", "categories", "p50_ms", "p95_ms", "answers", "warnings", "disabled"]
 MEASURED = ["questions", "figures", "empty", "empty_right"]
 ANSWERED = ["line", "category", "rank", "recall", "right", "ms"]
@@ -121,6 +123,20 @@ def test_documents_of_the_main_job(tmp_path: Path) -> None:
     status = call("status")
     assert list(status) == STATUS
     assert (status["agent"], status["turns"], status["index"]["documents"]["note"]) == ("main", 1, 1)
+
+
+def test_documents_of_facts() -> None:
+    """Added, listed by name, ended: the fields of each, in order; an added one is a receipt."""
+    receipt = call("facts", "add", "The crane is serviced in May.", "--name", "crane service")
+    assert list(receipt) == RECEIPT
+    found = call("facts", "list", "when is the crane service?")
+    assert list(found) == FACTS
+    assert [list(hit) for hit in found["named"]] == [HIT]
+    assert (found["named"][0]["reference"], found["named"][0]["triggers"]) == (receipt["facts"][0], ["crane service"])
+    assert call("facts", "list")["query"] is None
+    ended = call("facts", "remove", "Crane Service", "nothing at all")
+    assert list(ended) == ENDED
+    assert (ended["ended"], ended["unknown"]) == (receipt["facts"], ["nothing at all"])
 
 
 def test_documents_of_explain_and_eval(tmp_path: Path) -> None:
@@ -199,7 +215,11 @@ def test_every_field_is_documented() -> None:
     for names in (PAGE, HIT, PASSAGE, BLOCK, RECEIPT, IMPORTED, INDEXED, SESSION, STATUS, QUICKSTART):
         for name in names[1:]:
             assert f"`{name}`" in text, name
-    for command, names in (("explain", EXPLANATION + TERM + CANDIDATE + TARGET), ("eval", EVALUATION + MEASURED)):
+    for command, names in (
+        ("facts list", FACTS + ENDED[1:]),
+        ("explain", EXPLANATION + TERM + CANDIDATE + TARGET),
+        ("eval", EVALUATION + MEASURED),
+    ):
         section = text.split(f"## `{command}`", 1)[1].split("\n## ", 1)[0]
         for name in (*names[1:], *(ANSWERED if command == "eval" else ())):
             assert f"`{name}`" in section, (command, name)

@@ -101,17 +101,23 @@ def test_mistyped_command_names_the_nearest() -> None:
     assert "'search'" in call("serch").stderr
 
 
+GROUPS = {"import": ("transcripts", "layered"), "facts": ("list", "add", "remove")}
+
+
 def test_every_command_teaches() -> None:
     """Each command's help has examples, and the overview names each command; loading none of them."""
     overview = call("--help").stdout
     for name in COMMANDS:
         assert name in overview
-        if name != "import":
+        if name not in GROUPS:
             help_text = call(name, "--help").stdout
             assert "Examples:" in help_text
             assert "--data-dir" in help_text
-    assert "Examples:" in call("import", "transcripts", "--help").stdout
-    assert "Examples:" in call("import", "layered", "--help").stdout
+    for group, names in GROUPS.items():
+        assert call(group).exit_code == 2
+        for name in names:
+            assert name in call(group, "--help").stdout
+            assert "Examples:" in call(group, name, "--help").stdout
 
 
 def test_errors_command_lists_the_catalogue() -> None:
@@ -135,6 +141,7 @@ def test_disabled_answers_and_creates_nothing(tmp_path: Path) -> None:
     for words in (
         ["search", "x"], ["get", "memory/x.md"], ["recall", "x"], ["status"], ["sessions"], ["index"], ["quickstart"],
         ["remember", "--user", "x"], ["import", "transcripts", str(transcript)], ["import", "layered", str(tmp_path)],
+        ["facts", "list"], ["facts", "add", "x"], ["facts", "remove", "x"],
     ):  # fmt: skip
         result = call("--data-dir", str(data), *words, "--json", env={"MEMORY_SQLITE_ENABLED": "false"})
         assert result.exit_code == 0, words

@@ -118,7 +118,18 @@ def test_formats_and_numbers_on_the_pages() -> None:
     assert set(Kind.__args__) == {"preference", "identity", "instruction"}
 
 
-@pytest.mark.parametrize("name", ["python.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "python.md",
+        "contracts-legacy.md",
+        "contracts-host.md",
+        "contracts-flush.md",
+        "contracts-gateway.md",
+        "contracts-engine.md",
+        "contracts-hosting.md",
+    ],
+)
 def test_python_blocks_run(tmp_path: Path, name: str) -> None:
     for code in re.findall(r"^```python\n(.*?)^```$", page(name), re.M | re.S):
         done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)

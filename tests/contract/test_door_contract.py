@@ -116,6 +116,7 @@ CALLS: dict[str, Callable[[Memory], Any]] = {
     "import_transcripts": lambda memory: memory.import_transcripts(["nowhere.jsonl"]),
     "import_layered": lambda memory: memory.import_layered("nowhere"),
     "remember_facts": lambda memory: memory.remember_facts([{"content": "The key is granite."}], session="s"),
+    "end_facts": lambda memory: memory.end_facts(["record:nothing"]),
     "facts": lambda memory: memory.facts("granite"),
     "index": lambda memory: memory.index(),
     "reset": lambda memory: memory.reset(),

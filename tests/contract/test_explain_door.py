@@ -199,6 +199,13 @@ def test_the_command_for_people(filled: Memory, place: Path) -> None:
     assert "1. 0." in shown and "hit 1" in shown
 
 
+def test_the_command_names_active_projects(filled: Memory, place: Path) -> None:
+    """They change the order, so that they are said, to people and as JSON."""
+    words = ("explain", "granite", "--active-project", "harbor", "--active-project", "quarry")
+    assert "active_projects harbor, quarry" in call(place, *words).stdout
+    assert json.loads(call(place, *words, "--json").stdout)["filters"]["active_projects"] == ["harbor", "quarry"]
+
+
 def test_the_command_for_a_session(filled: Memory, place: Path) -> None:
     """As the session: hidden; with --reveal: why."""
     hidden = call(place, "explain", "granite", "memory/boat.md", "--session", "club")

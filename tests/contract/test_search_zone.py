@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from memory_sqlite import Memory, errors
+from memory_sqlite import AsyncMemory, Memory, errors
+from memory_sqlite.cli.app import root
 from memory_sqlite.clock import Clock, FixedClock
 
 NOW_MS = 1_796_040_000_000
@@ -23,8 +26,8 @@ def _said(data: Path) -> None:
         )
 
 
-def _agrees(memory: Memory, query: str) -> bool:
-    (hit,) = memory.search(query, sources=("sessions",), explain=True).hits
+def _agrees(memory: Memory, query: str, **options: Any) -> bool:
+    (hit,) = memory.search(query, sources=("sessions",), explain=True, **options).hits
     explanation: Any = hit.explanation
     return bool(explanation.get("date", 1.0) > 1.0)
 
@@ -48,6 +51,78 @@ def test_a_zone_that_is_none_is_an_error_and_stops_nothing_else(tmp_path: Path, 
         with pytest.raises(errors.InvalidArgument, match="time zone"):
             memory.search("harbour yesterday")
         assert memory.remember(session="s1", messages=[{"role": "user", "content": "Still here."}]).status == "stored"
+
+
+@pytest.mark.parametrize("serving", [False, True], ids=["here", "in a worker"])
+def test_a_call_may_be_in_another_zone(tmp_path: Path, serving: bool) -> None:
+    """One memory answers people in London and in Berlin, each in their day; the clock's is meant where none is said."""
+    _said(tmp_path)
+    with Memory.open(tmp_path, clock=FixedClock(NOW_MS, "Asia/Tokyo"), serving=serving) as memory:
+        for zone, day, other in (
+            ("Europe/London", "yesterday", "today"),
+            ("UTC", "昨天", "今天"),
+            ("Europe/Berlin", "today", "yesterday"),
+            ("+01:00", "오늘", "어제"),
+            (None, "today", "yesterday"),
+        ):
+            assert _agrees(memory, f"harbour {day}", zone=zone), zone
+            assert not _agrees(memory, f"harbour {other}", zone=zone), zone
+
+
+def test_explain_reads_a_query_in_the_same_zone(tmp_path: Path) -> None:
+    """And says in which; days are named as they are there."""
+    _said(tmp_path)
+    with Memory.open(tmp_path, clock=FixedClock(NOW_MS + 11 * 3_600_000)) as memory:
+        days = {}
+        for zone in ("Asia/Tokyo", "UTC", None):
+            explanation = memory.explain("harbour yesterday", zone=zone)
+            assert explanation.zone == (zone or "UTC")
+            days[zone] = explanation.dates
+        assert days["UTC"] == days[None] != days["Asia/Tokyo"]
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "", "+25:00", "Europe", "../../etc/passwd", "x" * 5_000, "a\0b", 3])
+def test_a_zone_of_a_call_that_is_none_is_an_error(tmp_path: Path, zone: Any) -> None:
+    """Whatever the query is, named as the argument it is and not repeated; recall, which never raises, says so."""
+    _said(tmp_path)
+    with Memory.open(tmp_path, clock=FixedClock(NOW_MS)) as memory:
+        for call in (memory.search, memory.explain):
+            with pytest.raises(errors.InvalidArgument, match="zone") as caught:
+                call("harbour", zone=zone)
+            assert not zone or str(zone) not in str(caught.value)
+        assert memory.recall("was the harbour crane greased?", zone=zone).reason == "error"
+
+
+def test_recall_and_the_async_door_take_a_zone(tmp_path: Path) -> None:
+    """As the search behind them; the same coroutines."""
+    import asyncio
+
+    _said(tmp_path)
+
+    async def ask() -> list[bool]:
+        async with await AsyncMemory.open(tmp_path, clock=FixedClock(NOW_MS, "Asia/Tokyo")) as memory:
+            page = await memory.search("harbour yesterday", zone="Europe/London", explain=True, sources=("sessions",))
+            block = await memory.recall("which crane was greased yesterday?", zone="Europe/London")
+            return [bool((page.hits[0].explanation or {}).get("date", 1.0) > 1.0), block.reason in ("ok", "nothing")]
+
+    assert asyncio.run(ask()) == [True, True]
+
+
+def test_commands_take_a_zone(tmp_path: Path) -> None:
+    """``search``, ``explain`` and ``recall``; a wrong one ends with the code of a wrong argument."""
+    _said(tmp_path)
+    for command in ("search", "explain", "recall"):
+        words = ["--data-dir", str(tmp_path), command, "harbour crane yesterday", "--json", "--zone"]
+        right = CliRunner().invoke(root, [*words, "Asia/Tokyo"])
+        assert right.exit_code == 0
+        if command == "explain":
+            assert json.loads(right.stdout)["zone"] == "Asia/Tokyo"
+        wrong = CliRunner().invoke(root, [*words, "Mars/Olympus"])
+        if command == "recall":
+            assert json.loads(wrong.stdout)["reason"] == "error"
+        else:
+            assert wrong.exit_code == errors.InvalidArgument.exit_code
+            assert "Mars" not in wrong.stdout
 
 
 def test_the_clock_of_the_machine_is_in_its_zone() -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_sqlite import errors
+from memory_sqlite.agent import stating
+from memory_sqlite.config import Settings
+from memory_sqlite.model import SessionInfo
 from memory_sqlite.recall.naming import Naming, words_of
 
 WORDS = st.text("abcdefgho", min_size=1, max_size=8)
@@ -30,6 +34,22 @@ def test_a_name_stands_in_itself(name: str, more: str) -> None:
     phrase = words_of(name)
     assert not phrase or Naming(name, [phrase], never).holds(phrase)
     assert not phrase or Naming(f"{more}\n{name}", [phrase], never).holds(phrase)
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+    | st.text(".,-_%\u0301\u3002", min_size=1)
+)
+def test_what_can_be_stated_as_a_name_can_be_named(name: str) -> None:
+    """And nothing else is taken for one: only a name with a word in it is ever found."""
+    try:
+        prepared = stating.prepare(
+            SessionInfo("s"), [{"content": "Stands.", "name": name}], Settings(redact_secrets=False)
+        )
+    except errors.InvalidArgument:
+        assert not name.strip() or "\0" in name or not words_of(" ".join(name.split()))
+    else:
+        assert words_of(prepared.facts[0].names[0])
 
 
 @given(st.lists(WORDS, min_size=1, max_size=6), st.lists(WORDS, min_size=1, max_size=3))

@@ -6,7 +6,8 @@
 
 Each set is filled and asked through the front door (``Memory``), with a clock that stands still. The exit code is 3
 when a figure fell by more than ``evaluation.comparing`` lets pass, against the recorded run or, for a provider, against
-words alone. Times are told and not judged.
+words alone; 2 when nothing could be measured: a provider that is not there, a file of results that is none. Times are
+told and not judged.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from memory_sqlite.cli.output import columns  # noqa: E402
 from memory_sqlite.clock import FixedClock  # noqa: E402
 from memory_sqlite.config import Settings  # noqa: E402
 from memory_sqlite.embeddings.catalogue import MODELS  # noqa: E402
+from memory_sqlite.embeddings.registry import open_provider  # noqa: E402
 from memory_sqlite.evaluation.comparing import differences, lost  # noqa: E402
 from memory_sqlite.evaluation.metrics import Scores, percentile  # noqa: E402
 from memory_sqlite.evaluation.questions import Question, labels_of  # noqa: E402
@@ -45,7 +47,13 @@ WORDS: Final = "none"
 """The provider that is none: words alone."""
 LOST: Final = 3
 """Exit code of a loss."""
+UNUSABLE: Final = 2
+"""Exit code of a run that could not be made."""
 _WITHOUT_MEANING: Final = (NOT_SEARCHED, fusion.STILL_FILLING, fusion.NO_SPACE)
+
+
+class Unusable(Exception):
+    """What was asked for cannot be measured, or compared; the message is for whoever ran it."""
 
 
 @dataclass
@@ -63,9 +71,20 @@ class Result:
     index_s: float = 0.0
     index_bytes: int = 0
 
+    def check(self) -> None:
+        """Raise ``ValueError`` unless the figures are numbers, here and in every category."""
+        counts = (self.k, self.questions, self.empty, self.empty_right, self.p50_ms, self.p95_ms, self.index_s)
+        tables = [self.figures, *(told["figures"] for told in self.categories.values())]
+        if not all(_is_number(one) for one in (*counts, self.index_bytes, *(v for t in tables for v in t.values()))):
+            raise ValueError("a figure is no number")
+
     def judged(self) -> dict[str, float]:
         """What must not fall; the share of empty answers that are right is one of them."""
         return {**self.figures, **({"nothing": self.empty_right / self.empty} if self.empty else {})}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 Results = dict[str, dict[str, Result]]
@@ -82,6 +101,22 @@ def providers() -> list[str]:
             continue
         found.append(f"{model.provider}:{model.name}")
     return found
+
+
+def check_provider(provider: str) -> None:
+    """Raise ``Unusable`` for one that is not there, before an hour of measuring with others."""
+    if provider == WORDS:
+        return
+    name, _, model = provider.partition(":")
+    why = f"it is not {WORDS}, and not provider:model"
+    try:
+        opened = open_provider(Settings(embedding_provider=name, embedding_model=model or None))
+        if opened is not None:
+            opened.close()
+            return
+    except errors.MemorySqliteError as error:
+        why = error.message
+    raise Unusable(f"--provider {provider!r}: {why}. Installed: {', '.join(providers())}.")
 
 
 def measure(labelled: LabelledSet, provider: str, folder: Path | None, target: Path) -> dict[str, Result]:
@@ -102,7 +137,7 @@ def measure(labelled: LabelledSet, provider: str, folder: Path | None, target: P
                 times.append((time.perf_counter() - began) * 1000)
                 for warning in page.warnings:  # a figure of words alone must not pass for the provider's
                     if warning.startswith(_WITHOUT_MEANING):
-                        raise RuntimeError(f"{labelled.name} with {provider}: {warning}")
+                        raise Unusable(f"{labelled.name} with {provider}: {warning}")
                 answered.append((question, list(page.hits)))
     found = {}
     for view in labelled.views:
@@ -232,11 +267,20 @@ def _cells(figures: dict[str, float], before: dict[str, float], k: int) -> list[
 
 
 def read(path: Path) -> Results:
-    """The recorded run; nothing where there is none."""
-    if not path.is_file():
+    """The recorded run; nothing where there is none. Raises ``Unusable`` for a file that is no such thing."""
+    if not path.exists():
         return {}
-    runs = json.loads(path.read_text("utf-8"))["runs"]
-    return {provider: {name: Result(**row) for name, row in sets.items()} for provider, sets in runs.items()}
+    try:
+        runs = json.loads(path.read_text("utf-8"))["runs"]
+        found = {provider: {name: Result(**row) for name, row in sets.items()} for provider, sets in runs.items()}
+        for sets in found.values():
+            for result in sets.values():
+                result.check()
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise Unusable(
+            f"{path} is no file of results ({type(error).__name__}). Give another one with --results, or move it away."
+        ) from None
+    return found
 
 
 def record(path: Path, results: Results) -> None:
@@ -246,7 +290,10 @@ def record(path: Path, results: Results) -> None:
         kept.setdefault(provider, {}).update(sets)
     runs = {provider: {name: asdict(row) for name, row in sorted(sets.items())} for provider, sets in kept.items()}
     text = json.dumps({"clock": "2026-11-30T12:00:00Z", "runs": runs}, indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise Unusable(f"{path} cannot be written ({error.strerror}).") from None
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -262,6 +309,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file of results")
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON document")
     given = parser.parse_args(arguments)
+    try:
+        return _run(given, sets, folder)
+    except Unusable as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return UNUSABLE
+
+
+def _run(given: argparse.Namespace, sets: dict[str, LabelledSet], folder: Path | None) -> int:
+    for provider in given.providers or ():
+        check_provider(provider)
     recorded = read(given.results)
     results: Results = {}
     for provider in given.providers or providers():

@@ -13,6 +13,9 @@ import quality_harness as harness
 import run as runner
 from invented import NOTHING, QUERIES
 
+from memory_sqlite import errors
+from memory_sqlite.embeddings.registry import REGISTRY
+
 pytestmark = pytest.mark.quality
 
 PROMISED: dict[str, dict[str, float]] = {
@@ -96,6 +99,81 @@ def test_other_figures_stay_when_one_is_recorded(measured: runner.Result, tmp_pa
     runner.record(results, {"none": {"b": replace(measured, questions=7)}, "static:x": {"a": measured}})
     kept = runner.read(results)
     assert kept["none"]["a"] == measured and kept["none"]["b"].questions == 7 and "a" in kept["static:x"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [
+        ("nobody:home", "no provider that is installed"),
+        ("none:x", "provider"),
+        ("local:no-such-model", "local"),
+        ("", "provider"),
+    ],
+)
+def test_a_provider_that_is_not_there_is_told_before_anything_is_measured(
+    provider: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """One sentence, exit code 2, no traceback; also when it stands behind one that is there."""
+    monkeypatch.setattr(runner, "measure", lambda *_: pytest.fail("it was measured"))
+    words = ["--set", "invented", "--provider", "none", "--provider", provider, "--results", str(tmp_path / "r.json")]
+    assert runner.main(words) == runner.UNUSABLE == 2
+    told = capsys.readouterr()
+    assert told.out == "" and said in told.err and "Installed: none" in told.err and "Traceback" not in told.err
+
+
+def test_a_provider_that_fails_while_it_is_asked_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Its package is there and does not load: the answer's warning, and no figures that are those of words."""
+
+    def broken(settings: Any) -> Any:
+        raise errors.InvalidConfiguration("its weights are gone")
+
+    REGISTRY.plugin("tests", ["broken"]).register("broken", broken)
+    try:
+        monkeypatch.setattr(runner, "check_provider", lambda provider: None)
+        results = tmp_path / "r.json"
+        assert runner.main(["--set", "invented", "--provider", "broken", "--results", str(results), "--record"]) == 2
+        assert "invented with broken: " in capsys.readouterr().err and not results.exists()
+    finally:
+        REGISTRY.retire("tests", 0)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b"\xff\xfe",
+        b'{"runs": []}',
+        b'{"runs": {"none": {"invented": {"figures": 1}}}}',
+        b'{"runs": {"none": {"invented": {"k": 6, "questions": 1, "figures": {"mrr": "high"}}}}}',
+        b'{"runs": {"none": {"invented": {"k": 6, "questions": 1, "figures": {}, "categories": {"a": 1}}}}}',
+    ],
+)
+def test_a_file_of_results_that_is_none_is_told_and_kept(
+    content: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Before anything is measured, with exit code 2; ``--record`` does not write over it."""
+    monkeypatch.setattr(runner, "measure", lambda *_: pytest.fail("it was measured"))
+    results = tmp_path / "r.json"
+    results.write_bytes(content)
+    assert runner.main(["--set", "invented", "--provider", "none", "--results", str(results), "--record"]) == 2
+    assert "is no file of results" in capsys.readouterr().err
+    assert results.read_bytes() == content
+
+
+def test_results_that_cannot_be_written_are_told(
+    measured: runner.Result, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The figures were shown; what failed is the file."""
+    monkeypatch.setattr(runner, "measure", lambda *_: {"invented": measured})
+    results = tmp_path / "nowhere" / "r.json"
+    assert runner.main(["--set", "invented", "--provider", "none", "--results", str(results), "--record"]) == 2
+    told = capsys.readouterr()
+    assert "invented" in told.out and "cannot be written" in told.err
 
 
 def test_the_recorded_run_keeps_what_is_promised() -> None:

@@ -54,7 +54,7 @@ class Allowed:
         if self.match is None:
             source, bindings = (_IN_TIME, self._times()) if self._timed else ("SELECT id FROM chunks", ())
         elif self._timed:
-            source = f"SELECT rowid AS id FROM lexical WHERE lexical MATCH ? AND rowid IN ({_IN_TIME})"
+            source = _MATCH_IN_TIME
             bindings = (self.match, *self._times())
         else:
             source, bindings = "SELECT rowid AS id FROM lexical WHERE lexical MATCH ?", (self.match,)
@@ -73,6 +73,13 @@ EVERYTHING: Final = Allowed()
 _IN_TIME: Final = (
     "SELECT c.id AS id FROM documents AS d JOIN chunks AS c ON c.document_id = d.id WHERE d.at >= ? AND d.at < ?"
 )
+
+_MATCH_IN_TIME: Final = (
+    "SELECT lexical.rowid AS id FROM lexical CROSS JOIN chunks AS c ON c.id = lexical.rowid"
+    " CROSS JOIN documents AS d ON d.id = c.document_id WHERE lexical MATCH ? AND d.at >= ? AND d.at < ?"
+)
+"""The lexical table is read once and each row's time looked up (25 to 80 ms at 200,000 chunks). As a condition on
+its row ids beside MATCH, FTS5 would search it anew for every id of that time (0.1 s for 5 % of them, 1.4 s for 90)."""
 
 
 def allowed(filters: Filters) -> Allowed:

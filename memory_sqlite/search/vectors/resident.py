@@ -248,6 +248,11 @@ class Resident:
             return 0
         return self._held.bytes + sum(int(places.nbytes) for places in self._allowed.values())
 
+    @property
+    def loaded(self) -> int:
+        """How many rows were taken in, those that are gone since among them."""
+        return 0 if self._held is None else self._held.size
+
     def describe(self) -> dict[str, Any]:
         """For status and diagnostics: what is kept, of how many rows, in how many bytes, and how far bits are trusted:
         rows they hand on for ten neighbours and for a hundred, and the recall among rows that this rests on."""

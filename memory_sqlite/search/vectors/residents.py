@@ -12,11 +12,11 @@ from typing import Any
 
 import apsw
 
-from memory_sqlite import limits
+from memory_sqlite import errors, limits
 from memory_sqlite.generations.vector_rows import Space
 from memory_sqlite.search.vectors import exact, extension
 from memory_sqlite.search.vectors.in_blocks import numpy_there
-from memory_sqlite.search.vectors.resident import Resident
+from memory_sqlite.search.vectors.resident import BATCH_ROWS, Resident
 
 
 def one_thread() -> None:
@@ -62,6 +62,23 @@ class Residents:
             return self._refreshed(connection, space, cancelled, rows)
         except (apsw.SQLError, MemoryError):
             return None  # no such table, or no memory: the other routes say the one and do without the other
+
+    def go_on(self) -> bool:
+        """Load a few rows more of what a question has begun to load; whether there is more to load. Raises nothing.
+
+        What cannot go on is left to the next question.
+        """
+        for connection, mine in list(self._of.items()):
+            for space_id, resident in list(mine.items()):
+                before = resident.loaded
+                if resident.whole or not before:
+                    continue
+                try:
+                    if resident.refresh(connection, rows=BATCH_ROWS) or resident.loaded > before:
+                        return True
+                except (apsw.Error, errors.MemorySqliteError, MemoryError):
+                    del mine[space_id]
+        return False
 
     def _pays(self, connection: apsw.Connection, space: Space) -> bool:
         if space.id in self._of.get(connection, {}):

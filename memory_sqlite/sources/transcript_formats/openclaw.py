@@ -56,13 +56,10 @@ class OpenClawReader:
         message = value.get("message")
         if value.get("type") != "message" or not isinstance(message, dict):
             return [Ignored(line.number)]
-        content, role = message.get("content"), message.get("role")
-        if role == "user":
-            content, role = _persons_words(content, message)
-        elif role == "assistant" and _is_silent_reply(content):
+        words = spoken(message)
+        if words is None:
             return [Ignored(line.number)]
-        elif role == "bashExecution":
-            content, role = message.get("output"), "tool"
+        content, role = words
         entry = usable_key(value.get("id"))
         said: dict[str, Any] = {
             "role": role,
@@ -106,6 +103,21 @@ class OpenClawReader:
             if as_mapping(entry).get("sessionId") == session_id:
                 return key, as_mapping(entry)
         return None, {}
+
+
+def spoken(message: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    """Content and role of the host's message as a memory takes them; ``None`` for its words for "nothing to say".
+
+    Also called by the context engine, so that a turn is the same by whatever way it comes.
+    """
+    content, role = message.get("content"), message.get("role")
+    if role == "user":
+        return _persons_words(content, message)
+    if role == "assistant" and _is_silent_reply(content):
+        return None
+    if role == "bashExecution":
+        return message.get("output"), "tool"
+    return content, role
 
 
 def _persons_words(content: Any, message: Mapping[str, Any]) -> tuple[Any, str]:

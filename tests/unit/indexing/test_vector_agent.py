@@ -236,6 +236,57 @@ def test_a_provider_that_is_down_costs_vectors_alone(opening: Any, plugin: Any) 
         assert report.vectors is not None and report.vectors.state == "complete"
 
 
+def test_what_waits_is_counted_also_when_the_provider_cannot_be_had(opening: Any, plugin: Any) -> None:
+    """It does not load, is not installed, or its package is gone: the report and the status count what has no vector
+    all the same, before and after some have one."""
+
+    def down(timeout_s: float) -> None:
+        raise errors.EmbeddingFailed("the model's file is gone")
+
+    plugin.provider.load = down
+    for provider, why in (("hash", "the model's file is gone"), ("gone", "no provider that is installed")):
+        with opening(provider=provider) as memory:
+            say(memory, f"granite of {provider}")
+            said = counts(memory)
+            report = memory.index().vectors
+            assert report is not None and report.characters
+            assert (report.state, report.missing) == ("failed", said[2])
+            assert why in str(report.reason)
+            assert counts(memory) == said == ("none", 0, said[2]) and said[2] >= 2
+    plugin.use(plugin.provider.model)
+    with opening() as memory:
+        memory.index()
+    plugin.provider.load = down
+    with opening() as memory:
+        say(memory, "marble", session="t")
+        state, filed, left = counts(memory)
+        assert state == "partial" and filed and 0 < left < filed
+        report = memory.index().vectors
+        assert report is not None
+        assert (report.state, report.missing) == ("failed", left)
+        assert counts(memory) == (state, filed, left)
+
+
+def test_what_cannot_be_counted_is_null_and_not_none(opening: Any, plugin: Any, tmp_path: Path) -> None:
+    """Without an index that can be read, or without its table of vectors."""
+    with opening() as memory:
+        say(memory, "granite")
+        memory.index()
+        memory._opened.keeper.writer().execute("DROP TABLE vectors")
+        assert counts(memory) == ("unavailable", None, None)
+        report = memory.index().vectors
+        assert report is not None
+        assert (report.state, report.missing, report.characters) == ("failed", None, None)
+        directory = memory._opened.store.directory
+    (file,) = directory.glob("index-*.sqlite")
+    file.unlink()
+    with opening(read_only=True) as memory:
+        said = vectors(memory)
+        assert (said["state"], said["missing"], said["characters"]) == ("unavailable", None, None)
+        assert "memory-sqlite index" in said["run"]
+        assert memory.status()["index"]["state"] == "unavailable"
+
+
 def test_a_refused_text_is_counted_and_its_words_are_found(opening: Any, plugin: Any, workspace: Path) -> None:
     """The rest is complete; nothing is tried again and again."""
     for name in ("granite", "marble", "refuse slate"):

@@ -136,9 +136,23 @@ def test_terms_beyond_the_bound_are_told(index: Index, note: Make) -> None:
     assert explained.warnings
 
 
+def test_a_phrase_that_was_relaxed_is_one_term_and_not_demanded(index: Index, note: Make) -> None:
+    """Its term is as it was searched, once, and whatever lacks it is no miss for that."""
+    index.put(note("memory/a.md", "The granite kettle is blue."))
+    explained = asked(index, '"kettle granite" blue', "memory/a.md")
+    phrases = [term for term in explained.terms if term.kind == "phrase"]
+    assert [(term.text, term.required) for term in phrases] == [("kettle granite", False)]
+    assert explained.target is not None and explained.target.reason == "hit"
+    assert explained.warnings
+
+
 def test_filters_are_shown_as_they_are_applied(index: Index) -> None:
     """Every restriction, and the expression that applies it."""
-    explained = asked(index, "x", sources=("sessions",), layers=("L0",), since=0, until=1_000)
+    explained = asked(
+        index, "x", sources=("sessions",), layers=("L0",), since=0, until=1_000, boost_projects=("harbor",)
+    )
+    assert explained.filters["active_projects"] == ("harbor",)
+    assert asked(index, "x").filters["active_projects"] is None
     assert explained.filters["sources"] == ("sessions",)
     assert explained.filters["since"] == "1970-01-01T00:00:00.000Z"
     assert "source=sessions." in explained.filters["expression"]

@@ -10,11 +10,12 @@ import apsw
 import pytest
 
 from memory_sqlite.generations import vector_rows
-from memory_sqlite.search import fusion
+from memory_sqlite.search import fusion, retrieve
 from memory_sqlite.search.filters import OPERATOR, Filters, Viewer
 from memory_sqlite.search.run import search
 from memory_sqlite.search.scripts import script_of
 from memory_sqlite.search.vectors.query_vector import QueryVector
+from memory_sqlite.search.vocabulary import Vocabulary
 
 NOW_MS = 1_780_000_000_000
 SPACE = '{"model":"test"}'
@@ -123,6 +124,45 @@ def test_a_guess_never_stands_before_what_words_found(garden: apsw.Connection) -
     weak = {"latin": 1.0, "floor": 0.98}
     assert paths(find(garden, text, asked(0.95, 0.3, 0.0, **weak))[0])[0] == "memory/dog.md"
     assert paths(find(garden, text, asked(1.0, 0.0, 0.0, **weak))[0])[0] == "memory/cat.md"
+
+
+def test_guesses_that_are_held_back_keep_their_order(garden: apsw.Connection) -> None:
+    """The nearer of two stands before the other, and both say by how much they were held back."""
+    give(garden, CAT | {"memory/dog.md": (0.0, 1.0, 0.0)})
+    text = "hound zebra quilt vortex jumping bicycle"
+    hits, _ = find(garden, text, asked(0.85, 0.0, 0.5, latin=1.0, floor=0.999))
+    assert paths(hits) == ["memory/dog.md", "memory/feline.md", "memory/cat.md"]
+    assert hits[0].score > hits[1].score > hits[2].score
+    assert "guess" not in hits[0].explanation
+    assert all(0.0 < hit.explanation["guess"] < 1.0 for hit in hits[1:])
+
+
+def test_guesses_are_held_back_also_where_common_words_are_counted_later(
+    garden: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a large index the best are scored again with the words that were too common to choose by."""
+    monkeypatch.setattr(retrieve, "LARGE_INDEX_ROWS", 0)
+    monkeypatch.setattr(Vocabulary, "learn_common", lambda self, tokens: {"gate"})
+    give(garden, CAT | {"memory/dog.md": (0.0, 1.0, 0.0)})
+    hits, _ = find(garden, "hound gate quilt vortex jumping bicycle", asked(0.95, 0.3, 0.0, latin=3.0, floor=0.98))
+    assert paths(hits)[0] == "memory/dog.md"
+    assert "guess" in hits[1].explanation
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kitten", 1.0), ("kitten - ? !", 1.0), ("kitten is where", 3.0), ("kitten: a very long question", 3.0),
+        ("path:errors", 1.0), ("猫", 0.5), ("猫？？？？？？", 0.5), ("猫在哪里", 2.0), ("猫在哪里睡觉呢", 3.0),
+        ("ledger_cursor 猫", 1.5), ("새 열쇠는 어디에", 3.0), ("ร้านอาหารไทยที่ดีที่สุดอยู่ที่ไหน", 3.0),
+        ("где кошка", 2.0), ("кошка", 1.0),
+    ],
+)  # fmt: skip
+def test_how_many_words_a_question_has(garden: apsw.Connection, text: str, words: float) -> None:
+    """Marks are none, and where words are written without spaces two characters are one."""
+    give(garden, CAT)
+    hits, _ = find(garden, text, asked(1, 0, 0, other=0.5))
+    assert hits[0].explanation["meaning weight"] == pytest.approx(0.5 * words / 3)
 
 
 def test_the_shorter_the_question_the_less_its_vector_counts(garden: apsw.Connection) -> None:

@@ -353,6 +353,17 @@ def test_windows_follow_changes_and_deletions(index: Any, message: Any) -> None:
     assert rows.inconsistency(index.connection) is None
 
 
+@pytest.mark.parametrize("sort", ["score", "diverse", "newest"])
+def test_texts_that_are_all_the_same_are_one_hit(index: Any, note: Any, message: Any, sort: str) -> None:
+    """Notes and messages by the hundred: one of them, with others listed under it, and nothing is partial."""
+    text = "The harbor crane is painted blue and stands at the quay."
+    index.put(*(note(f"memory/n{number:03}.md", text) for number in range(150)))
+    index.put(*(message(number % 3, number, text) for number in range(150)))
+    hits, info = index.search("harbor crane", sort=sort)
+    assert len(hits) == 1 and hits[0].duplicates
+    assert (info.coverage, info.warnings) == ("complete", ())
+
+
 def test_diverse_answers_give_room_to_what_is_unlike(index: Any, note: Any) -> None:
     """Two hits that say nearly the same: the second gives way to a weaker one that says something else."""
     index.put(
@@ -364,6 +375,28 @@ def test_diverse_answers_give_room_to_what_is_unlike(index: Any, note: Any) -> N
     assert set(plain) == {"a.md", "b.md"}
     assert index.paths("harbor gate", max_results=2, sort="diverse") == [plain[0], "c.md"]
     assert set(index.paths("harbor gate", max_results=3, sort="diverse")) == {"a.md", "b.md", "c.md"}
+
+
+def test_diverse_answers_keep_to_what_was_asked(index: Any, note: Any) -> None:
+    """Relevance weighs more than likeness, and likeness is to all hits before, not to the last one alone."""
+    index.put(
+        note("memory/a.md", "The harbor gate key hangs in the office beside the blue door of the guard."),
+        note("memory/b.md", "The harbor gate key hangs in the office beside the old door of the guard."),
+        note("memory/c.md", "Four hundred copies of this harbor gate key were made by smiths from Utrecht in spring."),
+        note("memory/d.md", "A gate, somewhere; his harbor; no key: Tom told us about eleven towns and four rivers."),
+        note("memory/e.md", "Painters like this harbor."),
+    )
+    assert set(index.paths("harbor gate key", max_results=2)) == {"a.md", "b.md"}
+    order = index.paths("harbor gate key", max_results=5, sort="diverse")
+    assert order == ["a.md", "d.md", "c.md", "b.md", "e.md"]
+
+
+@pytest.mark.parametrize("origin", ["owner", "agent", "system", "untrusted"])
+def test_trust_is_three_per_cent_and_of_strangers_alone(index: Any, note: Any, origin: str) -> None:
+    """What the owner, the agent or the host said has no part for it."""
+    index.put(note("memory/a.md", "The harbor crane.", origin=origin))
+    (hit,) = index.search("harbor crane", explain=True)[0]
+    assert hit.explanation.get("trust") == (0.97 if origin == "untrusted" else None)
 
 
 def test_an_active_project_and_trust_decide_between_equals(index: Any, note: Any, message: Any) -> None:
@@ -380,3 +413,19 @@ def test_an_active_project_and_trust_decide_between_equals(index: Any, note: Any
     hits = {hit.path: hit for hit in index.search("harbor crane schedule", explain=True)[0]}
     assert hits["memory/c.md"].explanation["trust"] < 1.0
     assert "trust" not in hits["memory/a.md"].explanation
+    hits = {hit.path: hit for hit in index.search("harbor crane", explain=True, boost_projects=(" HARBOR",))[0]}
+    assert [path for path, hit in hits.items() if "project" in hit.explanation] == ["memory/a.md"]
+
+
+def test_a_project_is_one_however_its_key_is_written(index: Any, note: Any) -> None:
+    """Composed or taken apart (as some systems name directories), in any case, with space around it: for favouring and
+    for filtering."""
+    taken_apart, composed = "Cafe\u0301 M\u00fcnchen", "caf\u00e9 MU\u0308NCHEN "
+    index.put(
+        note("memory/a.md", "", chunks=[Chunk("harbor crane", 1, 1, projects=(taken_apart,))]),
+        note("memory/b.md", "", chunks=[Chunk("harbor crane far away", 1, 1, projects=("cafe munchen",))]),
+    )
+    assert index.paths("harbor", projects=(composed,)) == ["a.md"]
+    assert index.paths("harbor", active_projects=(composed,)) == ["a.md"]
+    hits = {hit.path: hit.explanation for hit in index.search("harbor", explain=True, boost_projects=(composed,))[0]}
+    assert [path for path, parts in hits.items() if "project" in parts] == ["memory/a.md"]

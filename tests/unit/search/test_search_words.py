@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memory_sqlite.model import Chunk
+from memory_sqlite.search.filters import Viewer
 from memory_sqlite.search.vocabulary import Vocabulary, distance
 
 Make = Callable[[Mapping[str, str]], Any]
@@ -170,3 +171,56 @@ def test_a_phrase_that_nothing_holds_is_relaxed_in_a_question(index: Any, note: 
     index.put(note("memory/other.md", "Nothing is impossible, says the poster."))
     hits, info = index.search('when did she read the book "nothing is impossible"')
     assert [hit.path for hit in hits] == ["memory/other.md"] and info.warnings == ()
+
+
+def test_a_phrase_whose_words_find_nothing_either_is_not_said_to_be_relaxed(index: Any, note: Any) -> None:
+    """The answer stays empty, and no other search is spoken of."""
+    index.put(note("memory/book.md", "She read the book in May."))
+    assert index.search('"granite kettle" zebra')[1].warnings == ()
+    assert index.search('"granite kettle" zebra')[0] == []
+
+
+def test_of_several_phrases_the_one_that_nothing_holds_is_relaxed(index: Any, note: Any, message: Any) -> None:
+    """It is named by its place among the quotes; the others stay demanded."""
+    index.put(
+        note("memory/a.md", "The granite kettle is blue, and the lamp."),
+        note("memory/b.md", "A blue kettle, granite, a lamp."),
+        message(3, 1, "The copper kettle is green.", owner_private=True),
+        message(3, 2, "And the lamp?", owner_private=True),
+    )
+    hits, info = index.search('is "granite kettle" the same as "lamp granite" blue')
+    assert [hit.path for hit in hits] == ["memory/a.md"]
+    assert info.warnings == ("nothing holds quoted phrase 2; its words were searched",)
+    # a message is met by what stands around it, and one quoted word is no phrase
+    hits, info = index.search('"blue" or "kettle lamp" or "copper kettle" lamp')
+    assert {hit.path for hit in hits} == {"sessions/token3"}
+    assert info.warnings == ("nothing holds quoted phrase 2; its words were searched",)
+
+
+def test_several_phrases_that_nothing_holds_are_all_named(index: Any, note: Any) -> None:
+    """Two of three; then those that are held, but by no text together."""
+    index.put(
+        note("memory/a.md", "The granite kettle is blue."),
+        note("memory/b.md", "The green lamp is granite."),
+    )
+    hits, info = index.search('"kettle granite" and "granite kettle" and "lamp green" blue')
+    assert [hit.path for hit in hits] == ["memory/a.md"]
+    assert info.warnings == ("nothing holds quoted phrases 1 and 3; their words were searched",)
+    hits, info = index.search('"granite kettle" and "green lamp" zebra')
+    assert {hit.path for hit in hits} == {"memory/a.md", "memory/b.md"}
+    assert info.warnings == ("nothing holds all quoted phrases together; their words were searched",)
+    hits, info = index.search('"granite kettle" and "green lamp" and "lamp blue" zebra')
+    assert {hit.path for hit in hits} == {"memory/a.md", "memory/b.md"}
+    assert len(info.warnings) == 1
+
+
+def test_a_phrase_is_relaxed_for_what_may_be_seen(index: Any, note: Any, message: Any) -> None:
+    """A phrase that only others' texts hold is held by nothing, and what is filtered out holds nothing either."""
+    index.put(
+        note("memory/a.md", "The granite kettle is blue."),
+        message(3, 1, "granite, or a kettle, blue", owner_private=False),
+    )
+    for narrow in ({"viewer": Viewer(session_id=3)}, {"sources": ("sessions",)}, {"since": 1}):
+        hits, info = index.search('is the "granite kettle" blue', **narrow)
+        assert [hit.path for hit in hits] == ["sessions/token3"], narrow
+        assert info.warnings == ("nothing holds the quoted phrase; its words were searched",)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memory_sqlite.model import DocumentKind, Layer, Source
 from memory_sqlite.search import match
 from memory_sqlite.search.filters import OPERATOR, Filters, Viewer
-from memory_sqlite.search.vectors.allowed import EVERYTHING, allowed
+from memory_sqlite.search.vectors.allowed import EVERYTHING, Allowed, allowed
 from memory_sqlite.search.vectors.nearest import SCANS, nearest
 from memory_sqlite.search.vectors.resident import Resident
 
@@ -157,3 +157,21 @@ def test_the_operator_without_restrictions_is_allowed_everything() -> None:
     assert EVERYTHING.condition("id") == ("TRUE", ())
     assert not allowed(Filters(OPERATOR, since=0)).everything
     assert not allowed(Filters(Viewer())).everything
+
+
+def test_ids_of_a_time_read_the_words_once(filled: tuple[Any, list[dict[str, Any]]]) -> None:
+    """Not once for every id, as SQLite does where ids stand beside MATCH: that took 1.4 s at 200,000 chunks."""
+    connection = filled[0].connection
+    asked = Allowed('filter : ("source=memory.")', 0, 500)
+    statements: list[str] = []
+    connection.exec_trace = lambda _cursor, sql, _bindings: statements.append(sql) or True
+    try:
+        listed = asked.chunk_ids(connection)
+    finally:
+        connection.exec_trace = None
+    (statement,) = statements
+    plan = [
+        row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", ('filter : ("source=memory.")', 0, 500))
+    ]
+    (words,) = [step for step in plan if "lexical" in step]
+    assert listed and words.startswith("SCAN lexical") and "=" not in words

@@ -332,6 +332,37 @@ def test_a_search_loads_a_part_and_goes_another_way(filed: Filed, blob: Any, mon
     assert kept.get(reader, store.space, rows=resident.BATCH_ROWS) is not None
 
 
+def test_what_a_question_began_to_load_goes_on_while_nobody_asks(filed: Filed, blob: Any) -> None:
+    """A batch at a time, to the end, and then there is nothing to do; nothing is begun that nobody asked for."""
+    store, reader = filed(1)
+    store.add([blob([1])] * (2 * resident.BATCH_ROWS + 5))
+    kept = Residents(least_rows=0)
+    assert not kept.go_on()
+    assert kept.get(reader, store.space, rows=1) is None
+    seen = []
+    while kept.go_on():
+        seen.append(kept.describe()[0]["rows"])
+    assert seen == [2 * resident.BATCH_ROWS, 2 * resident.BATCH_ROWS + 5]
+    assert kept.describe()[0]["whole"]
+    store.add([blob([1])])
+    assert not kept.go_on()  # a question takes in what came since
+    assert kept.get(reader, store.space) is not None
+
+
+def test_what_cannot_be_loaded_further_is_left_to_the_next_question(filed: Filed, blob: Any) -> None:
+    """Its file was let go, or it has no room for what came: the worker does not try again and again."""
+    store, reader = filed(1)
+    store.add([blob([1])] * (resident.BATCH_ROWS + 5))
+    kept = Residents(least_rows=0)
+    assert kept.get(reader, store.space, rows=1) is None
+    store.add([blob([1])] * (limits.VECTOR_SPARE_ROWS + 1))
+    assert not kept.go_on()
+    assert kept.get(reader, store.space, rows=1) is None
+    reader.close()
+    assert not kept.go_on()
+    assert kept.describe() == []
+
+
 def test_a_space_that_cannot_be_read_has_no_resident(make_store: Callable[[int], Any], blob: Any) -> None:
     """The table is gone, or there is no memory: the other routes are asked."""
     store = make_store(2)
