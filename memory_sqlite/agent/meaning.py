@@ -21,9 +21,9 @@ NOT_SEARCHED = "meaning was not searched: "
 def vector_of(opened: Opened, text: str, guard: Deadline | None) -> tuple[QueryVector | None, str | None]:
     """The vector of a question, or why there is none; both ``None`` where no provider is set or nothing is asked.
 
-    Takes at most ``embedding_query_timeout_ms`` and half of what is left until ``guard`` ends: words are searched after
-    it. Who serves never waits for a model to load, for the next search has it; a single command has no next search, and
-    waits for it as long before it asks.
+    Asking takes at most ``embedding_query_timeout_ms``, and half of what is left until ``guard`` ends: words come
+    after it. Who serves never waits for a model to load, for the next search has it; a single command has no next
+    search, and before it asks waits for it, within the same two bounds.
     """
     if opened.embedding is None or not text.strip():
         return None, None

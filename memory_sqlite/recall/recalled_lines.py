@@ -53,10 +53,10 @@ def framed(hits: Iterable[ProviderHit], *, entry_units: int | None, total_units:
     shown: list[ProviderHit] = []
     for hit in hits:
         label = f"{ITEM}{label_of(hit)}] "
-        text = _cut(safe_line(hit.excerpt), entry_units)
+        text = cut(safe_line(hit.excerpt), entry_units)
         room = left - 1 - utf16_length(label)
         if utf16_length(text) > room:
-            text = _cut(text, room) if room >= _LEAST_UNITS else ""
+            text = cut(text, room) if room >= _LEAST_UNITS else ""
         if not text or text == _MORE:
             continue
         lines.append(label + text)
@@ -71,7 +71,8 @@ def label_of(hit: ProviderHit) -> str:
     return safe_line(label).replace("[", "(").replace("]", ")")
 
 
-def _cut(text: str, units: int | None) -> str:
+def cut(text: str, units: int | None) -> str:
+    """A harmless line of at most so many UTF-16 units; what was cut has a mark."""
     if units is None or utf16_length(text) <= units:
         return text
     return whole_escapes(cut_utf16(text, units - utf16_length(_MORE))).rstrip() + _MORE

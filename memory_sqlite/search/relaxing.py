@@ -28,7 +28,7 @@ def relaxed(connection: apsw.Connection, query: Query, filters: Filters) -> Iter
     unmet = [term for term in demanded if not _is_held(connection, term, filters)]
     if unmet and len(unmet) < len(demanded):
         yield _without(query, unmet, _said(unmet))
-    yield _without(query, demanded, _said(demanded, together=not unmet))
+    yield _without(query, demanded, _said(demanded, together=len(unmet) < len(demanded)))
 
 
 def _is_held(connection: apsw.Connection, term: Term, filters: Filters) -> bool:

@@ -202,9 +202,10 @@ def _resolve(vocabulary: Vocabulary, query: Query, rows: int) -> tuple[Resolved,
         tokens = {token for term in wanted for probe in term.probes for token in probe}
         common = vocabulary.learn_common(sorted(tokens))
     resolved = [_resolve_one(vocabulary, term, rows) for term in wanted]
-    if query.unfinished is not None and (more := longer_words(vocabulary, query.unfinished, resolved, rows)) is not None:
+    more = None if query.unfinished is None else longer_words(vocabulary, query.unfinished, resolved, rows)
+    if more is not None:
         resolved.append(more)
-        if common:
+        if rows > LARGE_INDEX_ROWS:
             common |= vocabulary.learn_common([word for (word,) in more.probes])
     resolved.sort(key=lambda item: (not item.term.required, -item.idf * item.term.weight))
     del resolved[QUERY_MAX_TERMS:]

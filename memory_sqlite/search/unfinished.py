@@ -1,7 +1,7 @@
 """The last word of a query, which may be the beginning of a longer one although it is a word itself.
 
-Lives here: when that is believed, and what it is worth. Not here: words that occur nowhere (``retrieve``) and the index's
-words (``vocabulary``). Called by ``retrieve``.
+Lives here: when that is believed, and what it is worth. Not here: words that occur nowhere (``retrieve``), the words
+of the index (``vocabulary``). Called by ``retrieve``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from memory_sqlite.search.query import Term
 from memory_sqlite.search.vocabulary import Vocabulary
 
 MORE_FREQUENT: Final = 3
-"""So many times as frequent as the word itself must a longer one be. Of questions that end as they should 1 in 60 is read
-on so (2 in 5 without this bound, and XQuAD-en lost .003 of R@10)."""
+"""A longer word must be so many times as frequent as the word itself. Of whole questions 1 in 60 is then read on (2 in
+5 without this bound, and XQuAD-en lost .003 of R@10)."""
 WEIGHT: Final = 0.3
-"""Beside the 1 of the word itself. Claims of SciFact whose last word was cut by one, two and three letters: nDCG@10 .6992
-to .7014, .6860 to .6897, .7051 to .7071; XQuAD-en alike, +.000 to +.0003; whole ones +.001 and +.000."""
+"""Beside the 1 of the word itself. nDCG@10 of SciFact's claims with the last word cut by one, two and three letters:
+.6992 to .7014, .6860 to .6897, .7051 to .7071; whole ones .6945 to .6957; XQuAD-en never lower."""
 
 
 def longer_words(vocabulary: Vocabulary, word: str, terms: Iterable[Resolved], rows: int) -> Resolved | None:
@@ -29,7 +29,8 @@ def longer_words(vocabulary: Vocabulary, word: str, terms: Iterable[Resolved], r
     if own is None or not own.count or own.reading != "exact":
         return None
     stem = vocabulary.stem(word)
-    counts = {other: vocabulary.count(other) for other in vocabulary.completions(word) if vocabulary.stem(other) != stem}
+    others = [other for other in vocabulary.completions(word) if vocabulary.stem(other) != stem]
+    counts = {other: vocabulary.count(other) for other in others}
     probes = tuple((other,) for other, count in counts.items() if count >= MORE_FREQUENT * own.count)
     if not probes:
         return None

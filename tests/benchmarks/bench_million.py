@@ -53,10 +53,9 @@ def documents(chunks: int, vocabulary: list[str], rng: random.Random) -> Iterato
             if number % 10 == 0:
                 text = "".join(rng.choice(CJK) for _ in range(24))
             note = f"memory/n{number:07d}.md"
+            seen = number % 20 == 1
             batch.append(
-                Document(
-                    "note", note, "memory", note, (Chunk(text, 1, 1),), str(number), None, owner_private=number % 20 == 1
-                )
+                Document("note", note, "memory", note, (Chunk(text, 1, 1),), str(number), None, owner_private=seen)
             )
         yield batch
 

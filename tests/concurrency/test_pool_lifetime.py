@@ -128,11 +128,12 @@ def test_a_frozen_program_has_no_workers(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not Pool("retrieval").available
 
 
-def test_a_host_that_ships_its_own_copies_is_followed(tmp_path: Path) -> None:
-    """The worker imports this package and apsw from where its parent did; other places are not passed on."""
+@pytest.mark.parametrize("package", ["memory_sqlite", "apsw", "numpy", "sqlite_vec", "tokenizers"])
+def test_a_host_that_ships_its_own_copies_is_followed(tmp_path: Path, package: str) -> None:
+    """The worker imports this package and what it needs from where its parent did; other places are not passed on."""
     vendored, other = tmp_path / "vendored", tmp_path / "other"
-    (vendored / "memory_sqlite").mkdir(parents=True)
-    (vendored / "memory_sqlite" / "__init__.py").touch()
+    (vendored / package).mkdir(parents=True)
+    (vendored / package / "__init__.py").touch()
     other.mkdir()
     site = f"{sys.prefix}/lib/python3/site-packages"
     made = command.environment({"PATH": "/bin", "TOKEN": "x"}, ["", str(other), str(vendored), site])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
+from memory_sqlite import Memory, errors
+from memory_sqlite.host.consumers.recall_turn import RecallTurn
 from memory_sqlite.host.gateway.connections import Connection, StateOwner
 from memory_sqlite.host.gateway.methods import GatewayMethods
 from memory_sqlite.host.memory_host import MemoryHost
 from memory_sqlite.host.scripted import EVERYTHING, ScriptedProvider
 from memory_sqlite.host.session_rows import SessionRow
 from memory_sqlite.host.slots import Plugin
+from memory_sqlite.runtime.callers import CallerContext, OperatorAuthority
 from memory_sqlite.runtime.manager_shapes import (
     EmbeddingProbe,
     ManagerResult,
@@ -30,6 +34,7 @@ from memory_sqlite.runtime.shapes import (
     ProviderHit,
     Reference,
 )
+from memory_sqlite.runtime.signals import AbortSignal
 
 T = TypeVar("T")
 MEMORY = frozenset({"memory"})
@@ -205,3 +210,45 @@ class Files:
         self, method: str, params: Mapping[str, Any], connection: Connection | None = None, signal: Any = None
     ) -> Any:
         return run(self.gateway.call(method, params, connection or client(), signal))
+
+
+TOOLS = frozenset({"memory_search", "memory_get"})
+
+
+def operator(check: Callable[[], None] = lambda: None, signal: AbortSignal | None = None) -> CallerContext:
+    return CallerContext(OperatorAuthority(("operator.read",)), check, signal)
+
+
+def lapsed() -> None:
+    raise errors.CallerNotCurrent("the caller has lapsed")
+
+
+def fails() -> None:
+    raise RuntimeError("broken")
+
+
+def nothing() -> None:
+    return None
+
+
+async def turn_of(world: Any, message: str = "Is the router on?", **more: Any) -> RecallTurn:
+    if isinstance(world, Native):
+        facts = await world.facts(active_project_keys=more.pop("keys", ()))
+    else:
+        facts = ToolContext("main", KEY, SESSION_ID, active_project_keys=more.pop("keys", ()))
+    return RecallTurn(more.pop("run_id", "run 1"), message, facts, more.pop("tools", TOOLS), **more)
+
+
+def our_host(memory: Memory, workspace: Path) -> MemoryHost:
+    """A host with our own plugin, and a note that has a trigger and a project."""
+    (workspace / "memory" / "net.md").write_text(
+        "# Net\n\n<!-- trigger: wifi, router -->\n<!-- importance: 8 -->\n<!-- project: harbor -->\n"
+        "The granite router is <upstairs>.\n",
+        encoding="utf-8",
+    )
+    memory.index()
+    host = MemoryHost(config("memory-sqlite"))
+    host.slot.register(Plugin("memory-sqlite", MEMORY), memory.capability())
+    host.rows.put(SessionRow(KEY, SESSION_ID, "one", "direct"))
+    host.rows.put(SessionRow(GROUP, GROUP_ID, "one", "group"))
+    return host

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from memory_sqlite import Memory, errors, limits
+from memory_sqlite import Memory, limits
 from memory_sqlite.clock import FixedClock
-from memory_sqlite.host.consumers import post_compaction, wiki_lookup
+from memory_sqlite.host.consumers import post_compaction
 from memory_sqlite.host.consumers.health_findings import memory_health_findings
 from memory_sqlite.host.consumers.post_compaction import Compacted, refresh_after_compaction
 from memory_sqlite.host.consumers.project_recall import recall_projects
-from memory_sqlite.host.consumers.trigger_recall import TriggerRecall, TriggerTurn
+from memory_sqlite.host.consumers.recall_turn import RecallTurn
+from memory_sqlite.host.consumers.trigger_recall import TriggerRecall
 from memory_sqlite.host.consumers.voice import VoiceQuestion, fast_context
-from memory_sqlite.host.consumers.wiki import WikiQuery, WikiResult, read_lookup, search_beside
+from memory_sqlite.host.consumers.wiki import WikiQuery, read_lookup, search_beside
 from memory_sqlite.host.memory_host import MemoryHost
 from memory_sqlite.host.recall_tools import FALLBACK, deep_recall_tools, explicit_tools
 from memory_sqlite.host.scripted import EVERYTHING, PLAIN
@@ -30,33 +31,42 @@ from memory_sqlite.recall.recall_cache import RecallCache
 from memory_sqlite.recall.recalled_lines import Recalled
 from memory_sqlite.runtime.callers import (
     CallerContext,
-    ConversationRecall,
     OperatorAuthority,
     OwnerPrivateAudience,
     SessionAuthority,
 )
 from memory_sqlite.runtime.manager_shapes import ManagerResult, ManagerStatus, SyncSession
 from memory_sqlite.runtime.plugins import MemoryCapability, ToolContext
-from memory_sqlite.runtime.shapes import Found, Health, NotFound, OpenResult, ProviderHit, Reference, SearchPage
+from memory_sqlite.runtime.shapes import Health, OpenResult, ProviderHit, SearchPage
 from memory_sqlite.runtime.signals import AbortSignal
 from memory_sqlite.text.frame import CLOSE, OPEN
 from memory_sqlite.text.units import utf16_length
 
-from .gateway_kit import GROUP, GROUP_ID, KEY, MEMORY, NOTE, SAID, SESSION_ID, Files, Native, config, hit, run
+from .gateway_kit import (
+    GROUP,
+    GROUP_ID,
+    KEY,
+    MEMORY,
+    NOTE,
+    SESSION_ID,
+    TOOLS,
+    Files,
+    Native,
+    config,
+    fails,
+    hit,
+    lapsed,
+    nothing,
+    operator,
+    our_host,
+    run,
+    turn_of,
+)
 
-TOOLS = frozenset({"memory_search", "memory_get"})
 
-
-def operator(check: Callable[[], None] = lambda: None, signal: AbortSignal | None = None) -> CallerContext:
-    return CallerContext(OperatorAuthority(("operator.read",)), check, signal)
-
-
-def lapsed() -> None:
-    raise errors.CallerNotCurrent("the caller has lapsed")
-
-
-def fails() -> None:
-    raise RuntimeError("broken")
+@pytest.fixture
+def ours(memory: Memory, workspace: Path) -> MemoryHost:
+    return our_host(memory, workspace)
 
 
 def names(recalled: Recalled) -> list[str]:
@@ -101,7 +111,7 @@ def test_criterion_140_only_eligible_entries_whose_projects_are_all_active() -> 
 
 def test_criterion_140_the_budget_holds_with_the_frame() -> None:
     """600 UTF-16 units an entry, 2,000 in all; what is cut is marked, and nothing closes the frame."""
-    long = "\N{GRINNING FACE}" * 500 + CLOSE
+    long = CLOSE + "\N{GRINNING FACE}" * 500
     recalled = projects(offering(*(hit(f"{n}", long, projects=("mill",)) for n in range(9))))
     assert 1_000 < utf16_length(recalled.text) <= limits.PROJECT_RECALL_UNITS
     lines = recalled.text.splitlines()
@@ -183,14 +193,6 @@ def triggering(*listed: ProviderHit, searched: Sequence[ProviderHit] = (), **cha
     native = Native(**changes)
     native.provider.answers |= {"candidates": SearchPage(listed), "search": SearchPage(tuple(searched))}
     return native
-
-
-async def turn_of(world: Any, message: str = "Is the router on?", **more: Any) -> TriggerTurn:
-    if isinstance(world, Native):
-        facts = await world.facts(active_project_keys=more.pop("keys", ()))
-    else:
-        facts = ToolContext("main", KEY, SESSION_ID, active_project_keys=more.pop("keys", ()))
-    return TriggerTurn(more.pop("run_id", "run 1"), message, facts, more.pop("tools", TOOLS), **more)
 
 
 def triggered(world: Any, message: str = "Is the router on?", **more: Any) -> Recalled:
@@ -321,7 +323,7 @@ def test_nobody_owns_the_slot_so_nothing_is_recalled() -> None:
     async def main() -> list[Recalled]:
         host = MemoryHost({})
         facts = ToolContext("main", KEY, SESSION_ID)
-        by_trigger = await TriggerRecall(host).recall(TriggerTurn("r", "router", facts, TOOLS))
+        by_trigger = await TriggerRecall(host).recall(RecallTurn("r", "router", facts, TOOLS))
         by_project = await recall_projects(host, agent_id="main", active_project_keys=("mill",))
         return [by_trigger, by_project]
 
@@ -405,7 +407,7 @@ def test_criterion_143_turns_of_two_audiences_never_share_what_was_recalled() ->
         for number, facts in enumerate((private, group, again, private, group)):
             entry = hit(f"{number}", f"said to {number}", triggers="router")
             native.provider.answers["candidates"] = SearchPage((entry,))
-            found.append(await recall.recall(TriggerTurn("run 1", "router?", facts, TOOLS)))
+            found.append(await recall.recall(RecallTurn("run 1", "router?", facts, TOOLS)))
         return found, native.provider.calls
 
     found, calls = run(main())
@@ -431,7 +433,7 @@ def test_criterion_143_another_run_policy_or_request_is_asked_anew(change: dict[
         await recall.recall(turn)
         assert native.provider.count("open") == 1
         facts = dataclasses.replace(turn.facts, active_project_keys=change.get("keys", ()))
-        other = TriggerTurn(
+        other = RecallTurn(
             change.get("run_id", turn.run_id), change.get("message", turn.message), facts, change.get("tools", TOOLS)
         )
         await recall.recall(other)
@@ -505,10 +507,6 @@ class Refreshing:
         native.provider.open = open_  # type: ignore[method-assign]
 
 
-def nothing() -> None:
-    return None
-
-
 async def settled_refresh(host: MemoryHost, session: Compacted, mode: Any = "await") -> None:
     await refresh_after_compaction(host, session, mode)
     await post_compaction.settled()
@@ -558,20 +556,29 @@ def test_a_refresh_is_waited_for_as_the_mode_says() -> None:
     native = Native()
 
     async def main() -> None:
-        held, opened = asyncio.Event(), asyncio.Event()
-        seen = Refreshing(native, held.wait)
-        native.provider.before["open"] = opened.wait  # type: ignore[assignment]
+        opening, opened, refreshing, held = (asyncio.Event() for _ in range(4))
+
+        async def open_() -> None:
+            opening.set()
+            await opened.wait()
+
+        async def refresh() -> None:
+            refreshing.set()
+            await held.wait()
+
+        Refreshing(native, refresh)
+        native.provider.before["open"] = open_
         await refresh_after_compaction(native.host, Compacted("main"), "off")
         assert native.provider.calls == []
         turn = asyncio.ensure_future(refresh_after_compaction(native.host, Compacted("main"), "async"))
-        while not native.provider.calls:
-            await asyncio.sleep(0)
+        await opening.wait()
         assert not turn.done(), "opening is the turn's"
         opened.set()
         await turn
+        await refreshing.wait()
+        refreshing.clear()
         waiting = asyncio.ensure_future(refresh_after_compaction(native.host, Compacted("main"), "await"))
-        while seen.refreshed < 2:
-            await asyncio.sleep(0)
+        await refreshing.wait()
         assert not waiting.done()
         held.set()
         await waiting
@@ -672,11 +679,11 @@ def test_voice_is_cancelled_when_its_time_is_over() -> None:
             assert seconds == limits.VOICE_TIMEOUT_S
             await inside.wait()
 
-        native.provider.before["search"] = hang
+        closed = asyncio.Event()
+        native.provider.before |= {"search": hang, "close": closed.set}
         context = await fast_context(native.host, asking(), wait=until_inside)
         assert native.provider.given[0].context.signal.aborted
-        while native.provider.count("close") == 0:
-            await asyncio.sleep(0)
+        await closed.wait()
         return context
 
     assert run(main()).status == "timeout"
@@ -758,180 +765,7 @@ def test_how_a_slot_is_set_up_is_no_finding() -> None:
     assert findings(files.host) == [("files", "degraded", 'memory provider "files" is degraded: timed out')]
 
 
-# --- wiki -------------------------------------------------------------------------------------------------------------
-
-PAGES = (WikiResult("wiki", "page:net", "Net", "The net page.", 0.4), WikiResult("wiki", "page:x", "X", "X page."))
-
-
-def beside(world: Any, pages: Sequence[WikiResult] = PAGES, **more: Any) -> Any:
-    return run(search_beside(world.host, WikiQuery("main", "router", **more), pages))
-
-
-def test_the_form_of_an_opaque_lookup() -> None:
-    """``memory-ref:`` and the reference as JSON, encoded as ``encodeURIComponent`` does; there and back."""
-    reference = Reference("records", "claim:42/ü", "r 1", "(a)*'!~")
-    lookup = wiki_lookup.lookup_of(reference)
-    assert lookup == (
-        "memory-ref:%7B%22providerId%22%3A%22records%22%2C%22id%22%3A%22claim%3A42%2F%C3%BC%22%2C%22revision%22%3A"
-        "%22r%201%22%2C%22fragment%22%3A%22(a)*'!~%22%7D"
-    )
-    assert wiki_lookup.reference_of(lookup) == reference
-    for odd in (Reference("r", "\N{GRINNING FACE}"), Reference("r", "\ud83d"), Reference("r", 'a"\\\n')):
-        assert wiki_lookup.reference_of(wiki_lookup.lookup_of(odd)) == odd
-    assert wiki_lookup.is_reference(lookup) and not wiki_lookup.is_reference("page:net")
-
-
-@pytest.mark.parametrize(
-    "rest",
-    [
-        "",
-        "%7B",
-        "null",
-        "[]",
-        "3",
-        "{}",
-        '{"providerId":"r"}',
-        '{"providerId":"","id":"1"}',
-        '{"providerId":"r","id":1}',
-        '{"providerId":"r","id":"1","revision":null}',
-        '{"providerId":"r","id":"1","fragment":3}',
-        "%ff%fe",
-        "[" * 9_000,
-        '{"providerId":"r","id":"' + "x" * limits.WIKI_LOOKUP_MAX_CHARS + '"}',
-    ],
-)
-def test_a_malformed_lookup_is_refused(rest: str) -> None:
-    native = Native()
-    with pytest.raises(errors.InvalidArgument, match=r"^Invalid memory reference\.$"):
-        run(read_lookup(native.host, "memory-ref:" + rest, agent_id="main"))
-    assert native.provider.calls == []
-
-
-def test_a_wiki_is_searched_with_memory_beside_it() -> None:
-    """Best first; no score counts as nothing."""
-    native = Native()
-    native.provider.answers["search"] = SearchPage((hit("1", "An entry.", score=0.5), hit("2", "Another.")))
-    results = beside(native)
-    assert [(one.corpus, one.label) for one in results] == [
-        ("memory", "place of 1"),
-        ("wiki", "Net"),
-        ("wiki", "X"),
-        ("memory", "place of 2"),
-    ]
-    assert wiki_lookup.reference_of(results[0].lookup) == Reference("records", "1")
-    assert len(beside(native, max_results=2)) == 2
-    authority = native.provider.given[0].context.authority
-    assert (authority.kind, authority.operation) == ("host", "memory-wiki.query")
-
-
-@pytest.mark.parametrize("where", ["open raises", "open declines", "search raises", "rubbish", "undeclared", "nobody"])
-def test_a_provider_that_cannot_be_had_leaves_the_wikis_results(where: str) -> None:
-    native = Native(capabilities=PLAIN if where == "undeclared" else EVERYTHING)
-    if where == "open declines":
-        native.provider.answers["open"] = OpenResult(None, "gone")
-    elif where == "rubbish":
-        native.provider.answers["search"] = ["hits"]
-    elif where.endswith("raises"):
-        native.provider.before[where.partition(" ")[0]] = fails
-    world = native if where != "nobody" else type("Nobody", (), {"host": MemoryHost({})})
-    assert beside(world, sources=("memory", "sessions")) == PAGES
-
-
-def test_a_lapsed_caller_gets_not_even_the_wikis_results() -> None:
-    native, signal = Native(), AbortSignal()
-    with pytest.raises(errors.CallerNotCurrent):
-        beside(native, context=operator(lapsed))
-    assert native.provider.calls == []
-    native.provider.before["search"] = signal.abort
-    with pytest.raises(errors.Cancelled):
-        beside(native, context=operator(signal=signal))
-
-
-def test_protected_recall_needs_sessions() -> None:
-    """The pass is the context's; a provider without ``sessions`` is not asked for anything."""
-    passing = ConversationRecall(KEY, "sessions")
-    session = CallerContext(SessionAuthority(KEY, sandboxed=False, conversation_recall=passing), nothing)
-    native = Native()
-    beside(native, context=session, protected=True)
-    assert native.provider.given[-1].sources == ("memory", "sessions")
-    assert native.provider.given[0].context.authority.conversation_recall is passing
-    without = Native(capabilities=PLAIN)
-    assert beside(without, context=session, protected=True) == PAGES
-    assert without.provider.calls == ["open", "close"]
-    closed = Files(private=False)
-    assert beside(closed, context=session, protected=True) == PAGES and closed.opened == []
-    files = Files()
-    assert len(beside(files, context=session, protected=True)) == 4
-    assert files.authorized[0]["conversation_recall"] is passing
-
-
-def test_a_lookup_is_read_by_reference() -> None:
-    native = Native()
-    native.provider.answers["get"] = Found(
-        Reference("records", "1"), "A text", truncated=True, from_line=2, next_from=4
-    )
-    lookup = wiki_lookup.lookup_of(Reference("records", "1"))
-    page = run(read_lookup(native.host, lookup, agent_id="main", from_line=2, lines=2))
-    assert page is not None
-    assert (page.text, page.label, page.from_line, page.truncated, page.next_from) == ("A text", "1", 2, True, 4)
-    asked = native.provider.given[-1]
-    assert (asked.reference, asked.from_line, asked.lines) == (Reference("records", "1"), 2, 2)
-    native.provider.answers["get"] = NotFound()
-    assert run(read_lookup(native.host, lookup, agent_id="main")) is None
-
-
-def test_what_cannot_be_read_is_never_an_empty_page() -> None:
-    native = Native()
-    lookup = wiki_lookup.lookup_of(Reference("records", "1"))
-
-    def deny() -> None:
-        raise errors.AccessDenied("not yours")
-
-    native.provider.before["get"] = deny
-    with pytest.raises(errors.AccessDenied):
-        run(read_lookup(native.host, lookup, agent_id="main"))
-    with pytest.raises(errors.ProviderRefused):
-        run(read_lookup(native.host, wiki_lookup.lookup_of(Reference("others", "1")), agent_id="main"))
-    native.provider.answers["open"] = OpenResult(None, "disabled here")
-    with pytest.raises(errors.ProviderUnavailable, match="disabled here"):
-        run(read_lookup(native.host, lookup, agent_id="main"))
-
-
-def test_a_wiki_over_a_legacy_owner_keeps_calls_paths_and_labels() -> None:
-    files = Files()
-    results = beside(files)
-    assert [(one.lookup, one.label) for one in results if one.corpus == "memory"] == [
-        ("memory/net.md", "memory/net.md#L3-L5"),
-        ("sessions/abc.jsonl", "sessions/abc.jsonl#L1-L1"),
-    ]
-    page = run(read_lookup(files.host, "memory/net.md", agent_id="main", from_line=1))
-    assert page is not None and page.text == "The router is upstairs."
-    assert files.manager.asked[-1] == ("memory/net.md", 1, None)
-    with pytest.raises(errors.InvalidArgument):
-        run(read_lookup(files.host, wiki_lookup.lookup_of(Reference("files", "1")), agent_id="main"))
-    files.given = ManagerResult(None, "gone")
-    assert beside(files) == PAGES
-    with pytest.raises(errors.ProviderUnavailable):
-        run(read_lookup(files.host, "memory/net.md", agent_id="main"))
-    assert SAID.path in {one.lookup for one in results}
-
-
 # --- with our own plugin ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def ours(memory: Memory, workspace: Path) -> MemoryHost:
-    (workspace / "memory" / "net.md").write_text(
-        "# Net\n\n<!-- trigger: wifi, router -->\n<!-- importance: 8 -->\n<!-- project: harbor -->\n"
-        "The granite router is <upstairs>.\n",
-        encoding="utf-8",
-    )
-    memory.index()
-    host = MemoryHost(config("memory-sqlite"))
-    host.slot.register(Plugin("memory-sqlite", MEMORY), memory.capability())
-    host.rows.put(SessionRow(KEY, SESSION_ID, "one", "direct"))
-    host.rows.put(SessionRow(GROUP, GROUP_ID, "one", "group"))
-    return host
 
 
 def test_our_provider_recalls_for_the_owner_and_not_for_a_group(ours: MemoryHost) -> None:
@@ -944,7 +778,7 @@ def test_our_provider_recalls_for_the_owner_and_not_for_a_group(ours: MemoryHost
                 agent_id="main", session_key=key, session_id=session_id, sender_is_owner=True
             )
             facts = ours.tool_context(ToolContext("main", key, session_id, active_project_keys=("harbor",)), audience)
-            found.append(await recall.recall(TriggerTurn("r", "is the wifi on?", facts, TOOLS)))
+            found.append(await recall.recall(RecallTurn("r", "is the wifi on?", facts, TOOLS)))
             caller = CallerContext(SessionAuthority(key, False, session_id, audience), nothing)
             found.append(await recall_projects(ours, agent_id="main", active_project_keys=("Harbor",), context=caller))
         found.append(await recall_projects(ours, agent_id="main", active_project_keys=("harbor",)))

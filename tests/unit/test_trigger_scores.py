@@ -69,6 +69,8 @@ def test_the_best_phrase_counts_and_relevance_adds_a_fifth() -> None:
     assert match(message, entry("1", "router", 7.0)) == pytest.approx(0.88)
     assert match(message, entry("1", "router", -3.0)) == pytest.approx(0.68)
     assert match(message, entry("1", "router password", 1.0)) < 0.65
+    both = [entry("1", "router password", 1.0), entry("2", "router")]
+    assert [hit.reference.id for hit in chosen("is the router on?", both, frozenset())] == ["2"]
     assert match(message, entry("1", None, 1.0)) == pytest.approx(0.2)
 
 

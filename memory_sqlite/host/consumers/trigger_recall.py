@@ -9,12 +9,12 @@ given or kept for an audience that has lapsed. Whatever goes wrong, nothing is i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from memory_sqlite import limits
 from memory_sqlite.host.consumers import legacy_lane
-from memory_sqlite.host.consumers.lease import always_current, leased, still_current
+from memory_sqlite.host.consumers.lease import leased, still_current
+from memory_sqlite.host.consumers.recall_turn import RecallTurn
 from memory_sqlite.host.memory_host import MemoryHost
 from memory_sqlite.host.recall_tools import trigger_lane_is_open
 from memory_sqlite.host.slots import ActiveMemory
@@ -24,27 +24,9 @@ from memory_sqlite.recall.recalled_lines import NOTHING, Recalled, framed
 from memory_sqlite.recall.trigger_scores import chosen
 from memory_sqlite.runtime.callers import CallerContext, SessionAuthority
 from memory_sqlite.runtime.manager_shapes import SearchOptions
-from memory_sqlite.runtime.plugins import ToolContext
 from memory_sqlite.runtime.shapes import CandidateRequest, ProviderHit, SearchRequest
-from memory_sqlite.runtime.signals import AbortSignal
-from memory_sqlite.text.frame import strip_frames
-from memory_sqlite.text.units import cut_utf16
 
-_READ_UNITS = 64 * limits.KIB
 _log = logging.getLogger("memory_sqlite.host.consumers.trigger_recall")
-
-
-@dataclass(frozen=True)
-class TriggerTurn:
-    """A turn about to be prompted. ``facts`` are its trusted ones, as its tools get them, the projects among them;
-    ``allowed_tools`` are the tools that its policy lets it use, ``assert_current`` is the run's own check."""
-
-    run_id: str
-    message: str
-    facts: ToolContext
-    allowed_tools: frozenset[str]
-    assert_current: Callable[[], None] = always_current
-    signal: AbortSignal | None = None
 
 
 class TriggerRecall:
@@ -55,16 +37,12 @@ class TriggerRecall:
         self.cache: RecallCache[Recalled] = RecallCache() if cache is None else cache
         """Clear it when something was forgotten: what was recalled before is in it for some seconds."""
 
-    async def recall(self, turn: TriggerTurn) -> Recalled:
+    async def recall(self, turn: RecallTurn) -> Recalled:
         """The framed entries, empty for none. Never raises but for being cancelled."""
-        owner = self._host.slot.owner()
-        words = cut_utf16(strip_frames(turn.message[:_READ_UNITS]), limits.RECALL_QUERY_UNITS).strip()
+        owner, words, facts = self._host.slot.owner(), turn.words, turn.facts
         if owner is None or not words or not trigger_lane_is_open(owner, turn.allowed_tools.__contains__):
             return NOTHING
-        facts = turn.facts
-        authority = SessionAuthority(facts.session_key, facts.sandboxed, facts.session_id, facts.memory_audience)
-        caller = CallerContext(authority, turn.assert_current, turn.signal)
-        key = _key(owner, turn, words)
+        caller, key = turn.caller, turn.key(owner)
         try:
             await still_current(self._host, caller)
             known = self.cache.get(facts.memory_audience, facts.session_key, key)
@@ -81,7 +59,7 @@ class TriggerRecall:
         return found
 
     async def _hits(
-        self, owner: ActiveMemory, words: str, turn: TriggerTurn, caller: CallerContext
+        self, owner: ActiveMemory, words: str, turn: RecallTurn, caller: CallerContext
     ) -> Sequence[ProviderHit]:
         agent_id = turn.facts.agent_id
         keys = tuple(dict.fromkeys(key.strip() for key in turn.facts.active_project_keys if key.strip()))
@@ -139,18 +117,3 @@ async def _from_manager(
         return [*searched, *listed]
 
     return await legacy_lane.manager_hits(host, owner, agent_id, caller, ask)
-
-
-def _key(owner: ActiveMemory, turn: TriggerTurn, words: str) -> Hashable:
-    """The run, what its tools may do, and what is asked of whom; a reloaded plugin is another one."""
-    facts = turn.facts
-    return (
-        owner.instance,
-        turn.run_id,
-        turn.allowed_tools,
-        facts.agent_id,
-        facts.session_id,
-        facts.sandboxed,
-        tuple(facts.active_project_keys),
-        words,
-    )

@@ -30,8 +30,10 @@ def only(index: Any, note: Any) -> Any:
 
 @pytest.mark.parametrize(
     "query",
-    ["granite", "is the granite kettle where?", "granit", "grnaite", "kett*", '"granite kettle"', "上海", "海", "maria"]
-    + ["ERR_KETTLE_42", "err kettle", "42", "long-term", "only.md", "granite zebra", 'zebra "kettle granite" granite'],
+    [
+        *("granite", "is the granite kettle where?", "granit", "grnaite", "kett*", '"granite kettle"', "maria", "42"),
+        *("上海", "海", "ERR_KETTLE_42", "err kettle", "long-term", "only.md", 'zebra "kettle granite" granite'),
+    ],
 )
 def test_one_chunk_is_found_by_words(only: Any, query: str) -> None:
     """Where every word stands in every chunk, rarity is worth something still, and scores stay in 0 to 1."""

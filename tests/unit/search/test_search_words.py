@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 
 from memory_sqlite.model import Chunk
-from memory_sqlite.search.filters import Viewer
+from memory_sqlite.search.explain import explain
+from memory_sqlite.search.filters import OPERATOR, Filters, Viewer
 from memory_sqlite.search.vocabulary import Vocabulary, distance
 
 Make = Callable[[Mapping[str, str]], Any]
+
+
+def readings(index: Any, query: str) -> list[tuple[str, str]]:
+    """The terms of a query: what they are, and how they were read."""
+    explained, _ = explain(index.connection, query, Filters(OPERATOR), now_ms=0, max_results=6, max_bytes=1 << 20)
+    return [(term.kind, term.reading) for term in explained.terms]
 
 
 def test_an_identifier_comes_first_whole_then_in_parts(make_index: Make) -> None:
@@ -211,7 +218,7 @@ def test_several_phrases_that_nothing_holds_are_all_named(index: Any, note: Any)
     assert info.warnings == ("nothing holds all quoted phrases together; their words were searched",)
     hits, info = index.search('"granite kettle" and "green lamp" and "lamp blue" zebra')
     assert {hit.path for hit in hits} == {"memory/a.md", "memory/b.md"}
-    assert len(info.warnings) == 1
+    assert info.warnings == ("nothing holds all quoted phrases together; their words were searched",)
 
 
 def test_a_phrase_is_relaxed_for_what_may_be_seen(index: Any, note: Any, message: Any) -> None:
@@ -224,3 +231,45 @@ def test_a_phrase_is_relaxed_for_what_may_be_seen(index: Any, note: Any, message
         hits, info = index.search('is the "granite kettle" blue', **narrow)
         assert [hit.path for hit in hits] == ["sessions/token3"], narrow
         assert info.warnings == ("nothing holds the quoted phrase; its words were searched",)
+
+
+def test_the_last_word_may_be_the_beginning_of_a_more_frequent_one(make_index: Make) -> None:
+    """What holds the word itself comes first, longer ones after it, and the explanation shows both."""
+    files = {f"memory/{n}.md": f"granite slab number {'abcdef'[n]}" for n in range(4)}
+    index = make_index(files | {"memory/gran.md": "gran sleeps"})
+    found = index.paths("gran")
+    assert found[0] == "gran.md" and len(found) == 5
+    hits, _ = index.search("where is the gran", explain=True)
+    assert len(hits) == 5 and hits[0].score > 2 * hits[1].score
+    assert readings(index, "gran") == [("word", "exact"), ("prefix", "completed")]
+
+
+@pytest.mark.parametrize("query", ["gran ", "gran?", "gran sleeps", '"gran"', "gran, or", "gr"])
+def test_a_word_that_something_follows_is_finished(make_index: Make, query: str) -> None:
+    """A space, a mark, another word; and two letters begin too many words."""
+    files = {f"memory/{n}.md": f"granite slab grit {'abcdef'[n]}" for n in range(4)}
+    index = make_index(files | {"memory/gran.md": "gran sleeps, gr"})
+    assert index.paths(query) == ["gran.md"]
+
+
+def test_a_longer_word_must_be_clearly_more_frequent(make_index: Make) -> None:
+    """Twice is not enough; and inflected forms of the word itself are no longer words."""
+    files = {f"memory/{n}.md": f"granite slab {'abcdef'[n]}" for n in range(2)}
+    index = make_index(files | {"memory/gran.md": "gran sleeps"})
+    assert index.paths("gran") == ["gran.md"]
+    files = {f"memory/{n}.md": f"kettles boil {'abcdef'[n]}" for n in range(4)}
+    index = make_index(files | {"memory/k.md": "a kettle"})
+    assert len(index.paths("kettle")) == 5
+    assert readings(index, "kettle") == [("word", "exact")]
+    assert readings(index, "kett") == [("word", "completed")]
+
+
+def test_a_longer_word_that_may_not_be_seen_is_none(index: Any, message: Any) -> None:
+    """For a session the frequent word of others is not there."""
+    index.put(
+        *(message(4, n, f"granite slab {'abcdef'[n]}", owner_private=False) for n in range(1, 5)),
+        message(5, 1, "gran sleeps", owner_private=False),
+    )
+    hits, info = index.search("gran", viewer=Viewer(session_id=5))
+    assert [hit.path for hit in hits] == ["sessions/token5"]
+    assert info.withheld == 0
