@@ -1,4 +1,4 @@
-"""Every criterion of the provider, host and engine contracts has a test of its number; the architecture page says so."""
+"""Every criterion of the provider, host and engine contracts has a test of its number, and the docs say where."""
 
 from __future__ import annotations
 
