@@ -238,6 +238,10 @@ CURSOR_HOLD_S: Final = 600.0
 """A cursor keeps the generation that it began in open for so long, and goes on in the current one after that."""
 CURSOR_HOLDS_MAX: Final = 4
 """Generations that one handle keeps open for its cursors; of more, the oldest is let go."""
+CURSOR_HOLDS_ALL_MAX: Final = 64
+"""The same for all handles of a provider together: each is an open file, and hosts open thousands of handles."""
+REFRESH_RETRY_S: Final = 0.1
+"""A refresh that finds somebody writing tries again after so long."""
 LISTING_MAX: Final = 500
 """Hits that following a cursor gives in all: four bytes each of what was seen are in the cursor (2,720 characters)."""
 CANDIDATES_DEFAULT: Final = 48
@@ -286,6 +290,8 @@ DELTA_RESETS_MAX: Final = 3
 GATEWAY_RESULTS: Final = 20
 GATEWAY_RESULTS_MAX: Final = 50
 """Hits that ``memory.search`` asks for when nothing is said, and the most that it may be told to."""
+GATEWAY_MESSAGE_CHARS: Final = 2_000
+"""Of an error's text a client is told no more."""
 AGENT_ID_MAX_CHARS: Final = 64
 PROJECT_RECALL_CANDIDATES: Final = 48
 PROJECT_RECALL_ENTRY_UNITS: Final = 600
@@ -293,6 +299,8 @@ PROJECT_RECALL_UNITS: Final = 2_000
 """UTF-16 units of one recalled entry of a project, and of everything that is put before the prompt, frame included."""
 TRIGGER_RECALL_SEARCH: Final = 24
 TRIGGER_RECALL_CANDIDATES: Final = 512
+TRIGGER_PHRASES_CHARS: Final = 16 * KIB
+"""Candidates that are asked for, and how much of one's phrases is looked at."""
 TRIGGER_RECALL_MAX: Final = 3
 TRIGGER_RECALL_UNITS: Final = 1_800
 """UTF-16 units of all entries that triggers recall, frame included."""
@@ -308,3 +316,5 @@ VOICE_TIMEOUT_S: Final = 0.8
 WIKI_RESULTS: Final = 10
 WIKI_LOOKUP_MAX_CHARS: Final = 16_384
 """An opaque lookup is a reference in percent-encoded JSON; a longer one is refused before it is parsed."""
+DEEP_RECALL_UNITS: Final = (40, 1_000, 220)
+"""Lowest, highest and default length of the summary that a deep recall puts before a prompt, without its frame."""

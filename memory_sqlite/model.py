@@ -64,6 +64,8 @@ class SessionInfo:
     sender_is_owner: bool | None = None
     project: str | None = None
     started_at: int | None = None
+    host_key: str | None = None
+    """The host's key of a session that its transcript names by another name."""
 
 
 # --- what was remembered from it -----------------------------------------------------------------------------------

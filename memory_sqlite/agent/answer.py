@@ -71,7 +71,8 @@ def answer(
     if len(info.routes) > 1:
         opened.route = info.routes[1]
     hits = remembered.still_there(opened, hits)
-    warnings = [*fresh.warnings, *info.warnings]
+    # what ails the notes is their readers' business: others do not learn that there are any
+    warnings = [*(fresh.warnings if audience.may_see_notes else ()), *info.warnings]
     if why_not is not None:
         warnings.append(why_not)
     if info.withheld and not hits:
@@ -98,4 +99,5 @@ def filters_of(asked: Asked, audience: Audience) -> Filters:
         until=asked.until,
         boost_projects=asked.active_projects,
         active_projects=asked.active_projects if asked.only_active else None,
+        except_session=asked.except_session,
     )

@@ -13,6 +13,7 @@ from memory_sqlite import errors, limits
 from memory_sqlite.agent.deadline import FAR_S, Deadline
 from memory_sqlite.clock import Clock, parse_time
 from memory_sqlite.model import LAYERS, SOURCES
+from memory_sqlite.text.units import valid_unicode
 from memory_sqlite.values import dataclass
 
 _SQL_MAX: Final = 2**63 - 1
@@ -38,6 +39,8 @@ class Asked:
     """Where "yesterday" is meant, when it is not the clock's zone."""
     only_active: bool = False
     """Whether what belongs to other projects than the active ones is left out, instead of only standing behind."""
+    except_session: int | None = None
+    """A session of which nothing that was said is wanted, by the store's id."""
 
 
 def check(
@@ -93,6 +96,7 @@ def check_range(
     """The arguments of one get; more lines than ``max_read_lines`` are bounded to it. Raises ``InvalidArgument``."""
     if not isinstance(reference, str) or not reference.strip():
         raise errors.InvalidArgument("reference must be a reference or a path that is not blank")
+    reference = valid_unicode(reference)  # half a character names nothing
     if not _is_int(from_line) or from_line < 1:
         raise errors.InvalidArgument("from_line must be an integer of at least 1")
     if not _is_int(offset) or offset < 0:

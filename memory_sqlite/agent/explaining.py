@@ -87,12 +87,13 @@ def explained(
     elif about is not None and about.citation is not None and not remembered.still_named(opened, [about.reference]):
         about = _say(about, "unknown")
     kept = remembered.still_named(opened, [row.reference for row in explanation.candidates])
+    about_notes = fresh.warnings if viewer.may_see_notes else ()
     return replace(
         explanation,
         candidates=tuple(row for row in explanation.candidates if row.reference in kept),
         target=about,
         stale=fresh.stale,
-        warnings=(*fresh.warnings, *explanation.warnings, *([] if why_not is None else [why_not])),
+        warnings=(*about_notes, *explanation.warnings, *([] if why_not is None else [why_not])),
     )
 
 

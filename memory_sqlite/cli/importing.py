@@ -33,9 +33,12 @@ class _Importing(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that was named, or the one that reads the path that stands in its place."""
-        if args[0] in self.commands or not Path(args[0]).exists():
+        path = Path(args[0])
+        if args[0] not in self.commands and not path.exists() and (path.suffix or len(path.parts) > 1):
+            ctx.fail(f"{args[0]!r} is neither a command nor a file.")
+        if args[0] in self.commands or not path.exists():
             return super().resolve_command(ctx, args)
-        name = _reader_of(Path(args[0]))
+        name = _reader_of(path)
         return name, self.commands[name], args
 
 
@@ -80,6 +83,10 @@ def transcripts(state: State, paths: tuple[str, ...], format_: str | None, **opt
     A line that cannot be read costs that line only: it is counted and reported with its number. Unless the file or an
     option says that a session was the owner's direct chat, its facts stay in that session.
     """
+    unsaid = format_ is None and all(value is None for value in options.values())
+    if unsaid and len(paths) == 1 and _reader_of(Path(paths[0])) == "jsonl":
+        _merge(state, paths[0], dry_run=False)
+        return
     with Bars(state.output) as progress, state.open(progress=progress) as memory:
         report = memory.import_transcripts(
             list(paths),
@@ -125,6 +132,10 @@ def jsonl(state: State, path: str, dry_run: bool) -> None:
     what was forgotten here does not come back. From another data directory the session tokens are made anew; what
     cannot be carried over then is counted. Copy its session.key into an empty data directory first to keep all.
     """
+    _merge(state, path, dry_run=dry_run)
+
+
+def _merge(state: State, path: str, *, dry_run: bool) -> None:
     with Bars(state.output) as progress, state.open(progress=progress) as memory:
         report = memory.import_jsonl(path, dry_run=dry_run, progress=progress)
     state.output.document({"ok": True, **to_json(report)})

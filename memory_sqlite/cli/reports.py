@@ -66,6 +66,8 @@ def imported_export(output: Output, report: ExportImportReport) -> None:
         f" {counted(added['record'], 'record')} of agent {one_line(report.agent)} in {report.seconds:.1f} s"
         f" ({_lines(report.present)} already here)."
     )
+    if any(report.updated.values()):
+        output.note(f"{_lines(report.updated)} brought up to date.")
     if any(report.conflicts.values()):
         output.note(f"{_lines(report.conflicts)} differ from what is here, which was kept.")
     if any(report.forgotten.values()):

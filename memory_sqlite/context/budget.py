@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from memory_sqlite import limits
+from memory_sqlite import errors, limits
 from memory_sqlite.text.units import utf8_length
 
 CountTokens = Callable[[str], int]
@@ -22,12 +22,17 @@ _NOT_SENT: Final = frozenset(
 )
 """What hosts note about a message beside it; no model is shown it."""
 _IMAGES: Final = frozenset({"image", "image_url", "input_image", "output_image"})
+_CONTENT: Final = frozenset({"content", "output", "details"})
+"""Where images are images; one in the arguments of a call is shown to the model as text."""
 
 
 class Counter:
     """Counts tokens. A tokenizer that fails, or answers with what is no count, is answered for by the bound."""
 
     def __init__(self, count_tokens: CountTokens | None = None, image_tokens: int = limits.IMAGE_TOKENS_MAX) -> None:
+        """Raises ``InvalidArgument`` for an ``image_tokens`` that is no count."""
+        if type(image_tokens) is not int or image_tokens < 0:
+            raise errors.InvalidArgument("image_tokens must be an integer that is not negative")
         self._count = count_tokens
         self._image_tokens = image_tokens
 
@@ -53,29 +58,36 @@ class Counter:
     def message(self, message: Mapping[str, Any]) -> int:
         """Tokens of one message: names and texts, however deep, blocks and calls among them."""
         total = limits.MESSAGE_OVERHEAD_TOKENS
-        waiting: list[Any] = [value for key, value in message.items() if key not in _NOT_SENT]
+        waiting: list[tuple[Any, bool]]  # and whether it is content, where images are images
+        waiting = [(value, key in _CONTENT) for key, value in message.items() if key not in _NOT_SENT]
         while waiting:
-            value = waiting.pop()
+            value, is_content = waiting.pop()
             if isinstance(value, str):
                 total += self.text(value)
             elif isinstance(value, Mapping):
                 total += limits.PART_OVERHEAD_TOKENS
-                if value.get("type") in _IMAGES:
-                    total += min(_bytes_in(value), self._image_tokens)
+                if is_content and _is_image(value):
+                    total += self._image_tokens + _bytes_beside_image(value)
                 else:
                     total += sum(self.text(str(key)) for key in value)
-                    waiting.extend(value.values())
+                    waiting += [(inner, is_content and key in _CONTENT) for key, inner in value.items()]
             elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-                waiting.extend(value)
+                waiting += [(inner, is_content) for inner in value]
             elif value is not None:
                 total += self.text(str(value))
         return total
 
 
-def _bytes_in(block: Any) -> int:
-    """UTF-8 bytes of all texts in a block, names included."""
-    total = 0
-    waiting = [block]
+def _is_image(block: Mapping[str, Any]) -> bool:
+    kind = block.get("type")
+    return isinstance(kind, str) and kind in _IMAGES
+
+
+def _bytes_beside_image(block: Mapping[str, Any]) -> int:
+    """UTF-8 bytes of all texts in an image's block, names included, but for the longest: that is the image, or where it
+    lies, and neither tells what it costs."""
+    sizes = []
+    waiting: list[Any] = [block]
     while waiting:
         value = waiting.pop()
         if isinstance(value, Mapping):
@@ -84,5 +96,5 @@ def _bytes_in(block: Any) -> int:
         elif isinstance(value, list | tuple):
             waiting.extend(value)
         else:
-            total += utf8_length(str(value))
-    return total
+            sizes.append(utf8_length(str(value)))
+    return sum(sizes) - max(sizes)

@@ -35,6 +35,8 @@ def commit(
     end before the beginning, for no messages; and the store's errors, after which neither key nor turn is stored.
     """
     filed = advancement(rooms, advancement_key)
+    if not isinstance(admission, TurnAdmission) or not all(map(_is_anchor, (admission.anchor, terminal))):
+        raise errors.InvalidArgument("admission and terminal must be the entries that a turn begins and ends with")
     start = admission.anchor
     check_agent(rooms.settings.agent, start.agent_id, terminal.agent_id)
     if advancement_key != admission.logical_turn_id:
@@ -55,3 +57,7 @@ def commit(
         last_entry=terminal.entry_id if len(said) > 1 else None,
     )
     return CommitResult("duplicate" if store(rooms, session, kept, "commit", filed).repeated else "committed")
+
+
+def _is_anchor(anchor: object) -> bool:
+    return isinstance(anchor, TurnAnchor) and isinstance(anchor.entry_id, str) and type(anchor.raw_seq) is int

@@ -7,6 +7,7 @@ here: selecting an engine, the outbox, the fence (``host.engines``). Made by ``M
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from memory_sqlite.context.budget import Counter, CountTokens
 from memory_sqlite.context.commit import commit
 from memory_sqlite.context.compaction import DELEGATE, Compaction, delegate, until_aborted
 from memory_sqlite.context.deltas import read_delta
-from memory_sqlite.context.following import Followed, Follower, ReadDelta
+from memory_sqlite.context.following import Follower, ReadDelta
 from memory_sqlite.context.host_sessions import Describe, HostSession, check_agent, host_session, key_of
 from memory_sqlite.context.ingesting import Ingesting, of_turn
 from memory_sqlite.context.maintain import maintain
@@ -186,7 +187,7 @@ class MemoryContextEngine:
             raise errors.InvalidArgument("token_budget must be an integer of at least 1, or absent")
         session = self._session(session_id, session_key, host)
         said = check_messages(messages)
-        await self._catch_up(session)
+        await self._catch_up(session, abort_signal)
         wanted = Prompt(session, said, token_budget, prompt if isinstance(prompt, str) else None, abort_signal)
         making = asyncio.to_thread(assemble, self._rooms(), wanted, self._counter)
         result: AssembleResult = await until_aborted(making, abort_signal)
@@ -233,7 +234,7 @@ class MemoryContextEngine:
 
         An abort is heard between two steps; the answer then says what was done before it.
         """
-        await self._catch_up(self._session(session_id, session_key, host))
+        await self._catch_up(self._session(session_id, session_key, host), abort_signal)
         return await asyncio.to_thread(maintain, self._rooms(), abort_signal)
 
     async def dispose(self) -> None:
@@ -261,14 +262,12 @@ class MemoryContextEngine:
             self._ingesting.store, rooms, session, messages, is_heartbeat=is_heartbeat is True
         )
 
-    async def _catch_up(self, session: HostSession) -> Followed | None:
-        """What could not be read before is tried again; a prompt and maintenance go on without it."""
-        if not self._follower.is_behind(session):
-            return None
-        try:
-            return await self._follower.follow(session)
-        except errors.MemorySqliteError:
-            return None
+    async def _catch_up(self, session: HostSession, signal: AbortSignal | None) -> None:
+        """What could not be read before is tried again; a prompt and maintenance go on without it, whatever the host's
+        reader raises, and at once when aborted."""
+        if self._follower.is_behind(session):
+            with contextlib.suppress(Exception):
+                await until_aborted(self._follower.follow(session), signal)
 
     async def _own_delta(
         self, *, session_key: str, session_id: str, cursor: str | None, max_messages: int, max_bytes: int, **_: Any

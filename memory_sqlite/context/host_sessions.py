@@ -36,9 +36,15 @@ class HostSession:
         return names.meant(connection, self.called)
 
     def viewer(self, stored: Session | None) -> Audience:
-        """Who asks: the stored session, or one that is yet to be stored and of which the host knows what it is."""
+        """Who asks: the stored session, or one that is yet to be stored and of which the host knows what it is.
+
+        Where the host says otherwise than the store, the more restricted counts; two kinds of conversation are not one.
+        """
         if stored is not None:
-            return Audience(False, stored.id, stored.owner_private)
+            kinds = {stored.chat_type, self.info.chat_type or "unknown"} - {"unknown"}
+            if len(kinds) > 1:
+                return NOBODY_YET
+            return Audience(False, stored.id, stored.owner_private and self.info.sender_is_owner is not False)
         is_owners = self.info.chat_type == "direct" and self.info.sender_is_owner is True
         return Audience(False, None, True) if is_owners else NOBODY_YET
 

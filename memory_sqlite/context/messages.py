@@ -55,8 +55,8 @@ def taken(
     """
     kept = []
     for index, message in enumerate(messages):
-        anchors = [first_entry] if index == 0 else []
-        anchors += [last_entry] if index == len(messages) - 1 else []
+        anchors = [usable_key(first_entry)] if index == 0 else []
+        anchors += [usable_key(last_entry)] if index == len(messages) - 1 else []
         place = f"{first_entry} {index}" if first_entry else None
         one = _taken(
             message, f"messages[{index}]", settings, is_heartbeat, [entry for entry in anchors if entry], place

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from memory_sqlite import limits
+from memory_sqlite import errors, limits
 from memory_sqlite.agent import arguments
 from memory_sqlite.agent.answer import answer
 from memory_sqlite.agent.deadline import Deadline
@@ -55,13 +55,16 @@ def recall(rooms: AgentRooms, wanted: Wanted) -> tuple[Item, ...]:
     query = cut_utf16(strip_frames(wanted.query), limits.RECALL_QUERY_UNITS).strip()
     if not query:
         return ()
-    with rooms.opened.store.readers.borrow() as connection:
-        stored = wanted.session.stored(connection)
+    try:
+        with rooms.opened.store.readers.borrow() as connection:
+            stored = wanted.session.stored(connection)
+    except errors.MemorySqliteError:  # who asks cannot be told now, so nothing is shown
+        return ()
     viewer = wanted.session.viewer(stored)
     with ThreadPoolExecutor(1, thread_name_prefix="memory-sqlite-earlier") as beside:
         earlier = None
-        if wanted.earlier and stored is not None:
-            earlier = beside.submit(_earlier_in_time, rooms, wanted, query, stored.id)
+        if wanted.earlier and viewer.session_id is not None:
+            earlier = beside.submit(_earlier_in_time, rooms, wanted, query, viewer.session_id)
         remembered: tuple[Hit, ...] = ()
         if rooms.settings.auto_recall:
             remembered = block.recall(

@@ -1,7 +1,8 @@
 """Turns that wait in a host's turn outbox: what is forgotten must not be given to an engine afterwards.
 
 They are no turns of the store yet, or copies of some, so they are chosen here by the same names: their session, who
-speaks in them, when they were. They go in the transaction of the tombstones, whole. Called by ``run``.
+speaks in them, when they were. They go in the transaction of the tombstones, whole, and their advancement keys are
+filed as committed: an engine of ours that is just being given one stores nothing of it. Called by ``run``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from memory_sqlite.forgetting.selection import Asked
 from memory_sqlite.storage import tombstones
 from memory_sqlite.storage.fetch import Row, all_rows
 from memory_sqlite.storage.store import Store
-from memory_sqlite.transcripts import names
+from memory_sqlite.transcripts import names, turns
 
 
 def forget(store: Store, asked: Asked, chosen: Chosen, samples: Samples, now: int) -> int:
@@ -36,6 +37,8 @@ def forget(store: Store, asked: Asked, chosen: Chosen, samples: Samples, now: in
         for text in _texts(messages):
             samples.add(text)
         connection.execute("DELETE FROM turn_outbox WHERE seq = ?", (row[0],))
+        if not turns.is_advanced(connection, row[1]):
+            turns.advance(connection, row[1], row[1], None)
         gone += 1
     return gone
 

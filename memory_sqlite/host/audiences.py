@@ -8,7 +8,6 @@ for its turns and children. Not here: what a provider shows to an audience.
 from __future__ import annotations
 
 import logging
-import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,8 +39,8 @@ class _Minted:
 
 def _content(audience: MemoryAudience) -> tuple[Any, ...]:
     if isinstance(audience, ConversationAudience):
-        return audience.kind, audience.agent_id, audience.session_key, audience.session_id
-    return audience.kind, audience.agent_id
+        return type(audience), audience.kind, audience.agent_id, audience.session_key, audience.session_id
+    return type(audience), audience.kind, audience.agent_id
 
 
 class Audiences:
@@ -51,7 +50,6 @@ class Audiences:
         """``agent_of`` says whose session a key names, for hosts whose keys have another form."""
         self._rows = rows
         self._agent_of = agent_of
-        self._lock = threading.RLock()
         self._minted: dict[int, _Minted] = {}
 
     async def resolve(
@@ -104,7 +102,7 @@ class Audiences:
                 continue
             break
         minted = self._of(parent)
-        if self._agent_of(child_key) != parent.agent_id:
+        if not isinstance(child_key, str) or self._agent_of(child_key) != parent.agent_id:
             raise errors.AudienceDenied("ineligible", "the child's session is of another agent")
         await self._rows.settled([child_key])
         row = self._rows.get(child_key)
@@ -179,14 +177,11 @@ class Audiences:
     def _mint(self, audience: MemoryAudience, bound_to: str, footing: Footing) -> MemoryAudience:
         number = id(audience)
 
-        def collected(ref: weakref.ref[MemoryAudience]) -> None:
-            with self._lock:
-                minted = self._minted.get(number)
-                if minted is not None and minted.ref is ref:
-                    del self._minted[number]
+        def collected(_: weakref.ref[MemoryAudience]) -> None:
+            # before the address can be another object's. No lock: the collector may run inside of anybody's
+            self._minted.pop(number, None)
 
-        with self._lock:
-            self._minted[number] = _Minted(weakref.ref(audience, collected), bound_to, _content(audience), footing)
+        self._minted[number] = _Minted(weakref.ref(audience, collected), bound_to, _content(audience), footing)
         return audience
 
 

@@ -45,7 +45,8 @@ async def bind(
         if not isinstance(result, OpenResult):
             raise errors.ProviderInvalid(BAD_HANDLE)
         if handle is None:
-            return OpenResult(None, result.error or NO_PLUGIN, provider_id, adapter)
+            said = result.error if isinstance(result.error, str) else None
+            return OpenResult(None, said or NO_PLUGIN, provider_id, adapter)
         bound = BoundHandle(
             handle, checked_capabilities(handle), provider_id=provider_id, caller=caller, instance=instance
         )

@@ -6,6 +6,7 @@ another type than the contract's counts as not said. Not here: what the values m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -31,9 +32,10 @@ def text_of(thing: Any, name: str) -> str | None:
 
 
 def number_of(thing: Any, name: str) -> float | None:
-    """The same where it is a number."""
+    """The same where it is a finite number."""
     value = value_of(thing, name)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return value if is_number else None
 
 
 def whole_of(thing: Any, name: str) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from memory_sqlite import errors, limits
 from memory_sqlite.host.leases import Lease, close_all
-from memory_sqlite.host.session_rows import SessionRow, SessionRows
+from memory_sqlite.host.session_rows import SessionRow, SessionRows, SpawnReceipt
 
 _SESSION_ID = re.compile(r"[0-9a-f-]{36}")
 _MALFORMED = "the session's lineage is malformed"
@@ -106,6 +106,8 @@ async def _walk(
         receipt: Any = row.spawned_by  # stored data: anything may be in it
         if receipt is None:
             return row, owner
+        if not isinstance(receipt, SpawnReceipt):
+            raise malformed()
         if receipt.owner is None or not receipt.parent_session_id:
             raise errors.AudienceDenied("stale-lineage", "the session predates lineage receipts; spawn it anew")
         if (

@@ -1,12 +1,13 @@
 """What a provider answered, looked at before anybody gets it: its shape, and that it speaks of itself alone.
 
-Not here: the call and its checks (``bound_handle``).
+Each field is read once, looked at, and put into the contract's own class: what was looked at is what is given out, also
+where a provider answers with objects of its own. Not here: the call and its checks (``bound_handle``).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from memory_sqlite import errors
@@ -23,64 +24,90 @@ from memory_sqlite.runtime.shapes import (
 )
 
 FOREIGN = "memory reference belongs to a different provider"
+_NO_REFERENCE = "memory provider returned no reference where one belongs"
+_BAD_RECALL = "memory provider returned malformed recall metadata"
 
 
-def is_injectable(hit: ProviderHit) -> bool:
-    """Whether a hit may be put before a prompt unasked: only when its provider says so, in so many words."""
-    recall = hit.automatic_recall
-    return recall is not None and recall.eligible is True
-
-
-def own_reference(reference: Any, provider_id: str) -> None:
-    """Raises ``ProviderInvalid`` for what is no reference, ``ProviderRefused`` for another provider's."""
-    if not isinstance(reference, Reference) or not isinstance(reference.id, str) or not reference.id:
-        raise errors.ProviderInvalid("memory provider returned no reference where one belongs")
-    if reference.provider_id != provider_id:
+def own_reference(reference: Any, provider_id: str) -> Reference:
+    """A copy. Raises ``ProviderInvalid`` for what is no reference, ``ProviderRefused`` for another provider's."""
+    if not isinstance(reference, Reference):
+        raise errors.ProviderInvalid(_NO_REFERENCE)
+    copy = Reference(reference.provider_id, reference.id, reference.revision, reference.fragment)
+    if not isinstance(copy.id, str) or not copy.id or not _texts_or_none(copy.revision, copy.fragment):
+        raise errors.ProviderInvalid(_NO_REFERENCE)
+    if copy.provider_id != provider_id:
         raise errors.ProviderRefused(FOREIGN)
+    return copy
 
 
 def page(answer: Any, provider_id: str) -> SearchPage:
     """A page with its hits as a tuple. Raises ``ProviderInvalid``, ``ProviderRefused``."""
-    if not isinstance(answer, SearchPage) or not isinstance(answer.hits, (tuple, list)):
+    if not isinstance(answer, SearchPage):
         raise errors.ProviderInvalid("memory provider returned no page of hits")
-    if not _text_or_none(answer.next_cursor) or not _text_or_none(answer.warning):
+    copy = SearchPage(answer.hits, answer.next_cursor, answer.coverage, answer.warning)
+    if not isinstance(copy.hits, (tuple, list)):
+        raise errors.ProviderInvalid("memory provider returned no page of hits")
+    if not _texts_or_none(copy.next_cursor, copy.warning):
         raise errors.ProviderInvalid("memory provider returned a page with a malformed cursor or warning")
-    if answer.coverage not in (None, "complete", "partial"):
+    if copy.coverage not in (None, "complete", "partial"):
         raise errors.ProviderInvalid("memory provider returned a page with an unknown coverage")
-    hits = tuple(answer.hits)
-    return replace(answer, hits=tuple(_hit(hit, provider_id) for hit in hits))
+    hits = tuple(_hit(hit, provider_id) for hit in copy.hits)
+    return SearchPage(hits, copy.next_cursor, copy.coverage, copy.warning)
 
 
 def passage(answer: Any, provider_id: str) -> GetResult:
     """What was read, or that there is no such thing. Raises ``ProviderInvalid``, ``ProviderRefused``."""
-    if isinstance(answer, NotFound):
-        return answer
-    if not isinstance(answer, Found) or answer.status != "ok" or not isinstance(answer.text, str):
+    if isinstance(answer, NotFound) and answer.status == "not_found":
+        return NotFound()
+    text = answer.text if isinstance(answer, Found) and answer.status == "ok" else None
+    if not isinstance(text, str):
         raise errors.ProviderInvalid("memory provider returned neither a text nor not_found")
-    own_reference(answer.reference, provider_id)
-    return replace(answer, citations=_citations(answer.citations, provider_id))
+    reference = own_reference(answer.reference, provider_id)
+    citations = _citations(answer.citations, provider_id)
+    truncated, *lines = answer.truncated, answer.from_line, answer.lines, answer.next_from
+    if not (truncated is None or isinstance(truncated, bool)) or not _integers_or_none(*lines):
+        raise errors.ProviderInvalid("memory provider returned a malformed range of lines")
+    return Found(reference, text, citations, truncated, *lines)
 
 
 def health(answer: Any) -> Health:
     """Raises ``ProviderInvalid`` for what is no health."""
-    if not isinstance(answer, Health) or answer.status not in ("ready", "degraded", "unavailable"):
+    if not isinstance(answer, Health):
         raise errors.ProviderInvalid("memory provider returned no health")
-    return answer
+    status, message, details = answer.status, answer.message, answer.details
+    known = status in ("ready", "degraded", "unavailable") and isinstance(details, Mapping)
+    if not known or not _texts_or_none(message):
+        raise errors.ProviderInvalid("memory provider returned no health")
+    return Health(status, message, dict(details))
 
 
 def _hit(hit: Any, provider_id: str) -> ProviderHit:
-    if not isinstance(hit, ProviderHit) or not isinstance(hit.excerpt, str):
+    excerpt = hit.excerpt if isinstance(hit, ProviderHit) else None
+    if not isinstance(excerpt, str):
         raise errors.ProviderInvalid("memory provider returned a hit without an excerpt")
-    own_reference(hit.reference, provider_id)
-    score: Any = hit.score
-    if score is not None and (
-        isinstance(score, bool) or not isinstance(score, (int, float)) or not math.isfinite(score)
-    ):
+    reference = own_reference(hit.reference, provider_id)
+    score, source = hit.score, hit.source
+    if not _number_or_none(score):
         raise errors.ProviderInvalid("memory provider returned a score that is no number")
-    recall: Any = hit.automatic_recall
-    if recall is not None and not isinstance(recall, AutomaticRecall):
-        raise errors.ProviderInvalid("memory provider returned malformed recall metadata")
-    return replace(hit, citations=_citations(hit.citations, provider_id))
+    if not _texts_or_none(source):
+        raise errors.ProviderInvalid("memory provider returned a hit with a malformed source")
+    citations = _citations(hit.citations, provider_id)
+    return ProviderHit(reference, excerpt, score, source, citations, _recall(hit.automatic_recall))
+
+
+def _recall(recall: Any) -> AutomaticRecall | None:
+    if recall is None:
+        return None
+    if not isinstance(recall, AutomaticRecall):
+        raise errors.ProviderInvalid(_BAD_RECALL)
+    eligible, keys, triggers, importance = recall.eligible, recall.project_keys, recall.triggers, recall.importance
+    if keys is not None:
+        if not isinstance(keys, (tuple, list)):
+            raise errors.ProviderInvalid(_BAD_RECALL)
+        keys = tuple(keys)
+    if not _texts_or_none(triggers, *(keys or ())) or not _number_or_none(importance):
+        raise errors.ProviderInvalid(_BAD_RECALL)
+    return AutomaticRecall(eligible, keys, triggers, importance)
 
 
 def _citations(citations: Any, provider_id: str) -> tuple[Citation, ...]:
@@ -88,14 +115,33 @@ def _citations(citations: Any, provider_id: str) -> tuple[Citation, ...]:
         return ()
     if not isinstance(citations, (tuple, list)):
         raise errors.ProviderInvalid("memory provider returned malformed citations")
-    kept = tuple(citations)
-    for citation in kept:
-        if not isinstance(citation, Citation) or not isinstance(citation.label, str):
-            raise errors.ProviderInvalid("memory provider returned a citation without a label")
-        if citation.reference is not None:
-            own_reference(citation.reference, provider_id)
-    return kept
+    return tuple(_citation(citation, provider_id) for citation in citations)
 
 
-def _text_or_none(value: Any) -> bool:
-    return value is None or isinstance(value, str)
+def _citation(citation: Any, provider_id: str) -> Citation:
+    label = citation.label if isinstance(citation, Citation) else None
+    if not isinstance(label, str):
+        raise errors.ProviderInvalid("memory provider returned a citation without a label")
+    reference, url, *lines = citation.reference, citation.url, citation.start_line, citation.end_line
+    if not _texts_or_none(url) or not _integers_or_none(*lines):
+        raise errors.ProviderInvalid("memory provider returned malformed citations")
+    return Citation(label, None if reference is None else own_reference(reference, provider_id), url, *lines)
+
+
+def _texts_or_none(*values: Any) -> bool:
+    return all(value is None or isinstance(value, str) for value in values)
+
+
+def _integers_or_none(*values: Any) -> bool:
+    return all(value is None or (isinstance(value, int) and not isinstance(value, bool)) for value in values)
+
+
+def _number_or_none(value: Any) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False

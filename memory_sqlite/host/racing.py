@@ -43,7 +43,7 @@ async def calling(function: Callable[..., Any], *arguments: Any) -> Any:
 async def raced(work: Awaitable[T], ends: Sequence[End], late: Callable[[T], Awaitable[None]] | None = None) -> T:
     """The work's result, or what the first end says. ``late`` is given a result that nobody waited for any more.
 
-    Work that gives up by itself (``asyncio.CancelledError`` though nobody cancelled this caller) raises ``Cancelled``.
+    Work that fails in a way that is no ``Exception`` fails as ``outcome`` says.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -56,9 +56,23 @@ async def raced(work: Awaitable[T], ends: Sequence[End], late: Callable[[T], Awa
         for end in ends:
             if end.signal.aborted:
                 end.say()
+    return outcome(task)
+
+
+def outcome(task: asyncio.Future[T]) -> T:
+    """What settled work of a plugin brought. A plugin can end neither its caller's task nor its caller's turn.
+
+    Work that gave up by itself (``asyncio.CancelledError`` though nobody cancelled this caller) raises ``Cancelled``,
+    and work that raised what is no ``Exception`` raises ``ProviderInvalid``.
+    """
     if task.cancelled():
-        raise errors.Cancelled("the provider gave up")
-    return task.result()
+        raise errors.Cancelled("the plugin cancelled its own work")
+    try:
+        return task.result()
+    except Exception:
+        raise
+    except BaseException as error:
+        raise errors.ProviderInvalid(f"a plugin raised {type(error).__name__}, which is no Exception") from error
 
 
 async def finished(work: Awaitable[Any], ends: Sequence[End]) -> None:
@@ -70,7 +84,7 @@ async def finished(work: Awaitable[Any], ends: Sequence[End]) -> None:
     await asyncio.sleep(0)  # it has begun, even where an end is reached already
     await _until(task, ends)
     if task.done():
-        await task
+        outcome(task)
 
 
 def abandon(task: asyncio.Future[T], late: Callable[[T], Awaitable[None]] | None) -> None:

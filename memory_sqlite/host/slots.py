@@ -67,8 +67,8 @@ class MemorySlot:
         self.config = config
         self._load = load
         self._lock = threading.RLock()
-        self._owner: Registration | None = None
-        self._sidecars: Registration | None = None
+        self._layers: dict[bool, tuple[Registration, ...]] = {True: (), False: ()}
+        """What the owner (``True``) and sidecars registered: one, and after it those that were laid over it."""
         self._loaded: Registration | None = None
         self._failure: tuple[str, str] | None = None
         self._tried = False
@@ -105,28 +105,27 @@ class MemorySlot:
                 _log.warning('plugin "%s" is not selected for the memory slot; left out: %s', plugin.id, names)
         registration = contributions.registration(plugin.id, declared)
         with self._lock:
-            earlier = self._owner if selected else self._sidecars
+            earlier = self._registered(selected)
             stored = contributions.followed(earlier, registration)
             if earlier is not None and stored.instance is not earlier.instance:
                 earlier.instance.retire()
+                self._layers[selected] = ()
+            self._layers[selected] += (registration,)
             if selected:
-                self._owner, self._failure = stored, None
+                self._failure = None
                 if self._loaded is not None:
                     self._loaded.instance.retire()
                     self._loaded, self._tried = None, False
-            else:
-                self._sidecars = stored
         return stored.instance
 
     def unregister(self, plugin_id: str) -> None:
         """A plugin goes: its instances are retired, every handle of them ends, and it contributes nothing more."""
         with self._lock:
-            gone = [one for one in (self._owner, self._sidecars, self._loaded) if one and one.plugin_id == plugin_id]
-            if self._owner in gone:
-                self._owner = None
-            if self._sidecars in gone:
-                self._sidecars = None
-            if self._loaded in gone:
+            gone = [one for layers in self._layers.values() for one in layers if one.plugin_id == plugin_id]
+            for selected, layers in self._layers.items():
+                self._layers[selected] = tuple(one for one in layers if one.plugin_id != plugin_id)
+            if self._loaded is not None and self._loaded.plugin_id == plugin_id:
+                gone.append(self._loaded)
                 self._loaded, self._tried = None, False
         for one in gone:
             one.instance.retire()
@@ -139,9 +138,9 @@ class MemorySlot:
     def active(self) -> ActiveMemory | None:
         """What is active of all that was registered, or ``None``."""
         with self._lock:
-            merged = contributions.merged(self._owner, self._sidecars)
-            owner = self._owner is not None
-        return None if merged is None else _active(merged, slot_selected=owner)
+            owner = self._registered(True)
+            merged = contributions.merged(owner, self._registered(False))
+        return None if merged is None else _active(merged, slot_selected=owner is not None)
 
     def owner(self) -> ActiveMemory | None:
         """The active memory of the slot's owner: registered, else loaded without activation. ``None``: no owner."""
@@ -150,7 +149,7 @@ class MemorySlot:
             return active
         with self._lock:
             loaded = self._load_selected()
-            merged = contributions.merged(loaded, self._sidecars) if loaded is not None else None
+            merged = contributions.merged(loaded, self._registered(False)) if loaded is not None else None
         return None if merged is None else _active(merged, slot_selected=True)
 
     def describe(self) -> SlotReport:
@@ -174,6 +173,13 @@ class MemorySlot:
         if owner.capability.runtime is not None:
             return SlotReport("legacy", name)
         return SlotReport("no-host-search", name, "this plugin does not offer search through the host")
+
+    def _registered(self, selected: bool) -> Registration | None:
+        """The registrations of one standing as one."""
+        found: Registration | None = None
+        for later in self._layers[selected]:
+            found = contributions.followed(found, later)
+        return found
 
     def _load_selected(self) -> Registration | None:
         name = self.selected

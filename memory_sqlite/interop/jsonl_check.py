@@ -16,6 +16,7 @@ from memory_sqlite import errors
 from memory_sqlite.clock import Clock
 from memory_sqlite.interop.jsonl_files import Source, decode
 from memory_sqlite.interop.jsonl_format import (
+    ARRIVED_WITHOUT_ID,
     END,
     FIELDS,
     FORMAT,
@@ -153,6 +154,7 @@ class _Checker:
         self._session: Record = {}
         self._turn: Record = {}
         self._record: Record = {}
+        self._sources: set[tuple[object, ...]] = set()
         self._waiting: dict[bytes, int] = {}
         """Records that were named as successors and have not come yet, with the line that named them."""
 
@@ -239,6 +241,8 @@ class _Checker:
             return "a message comes twice"
         if len({tuple(entry) for entry in line["entries"]}) != len(line["entries"]):
             return "an entry of a message comes twice"
+        if any(entry is not None and entry.startswith(ARRIVED_WITHOUT_ID) for entry, _ in line["entries"]):
+            return "an entry has an id that means that it has none"
         return None
 
     def _record_line(self, line: Record, number: int) -> str | None:
@@ -258,6 +262,7 @@ class _Checker:
             if successor not in self._seen:
                 self._waiting.setdefault(successor, number)
         self._record = line
+        self._sources.clear()
         return None
 
     def _record_source_line(self, line: Record, number: int) -> str | None:
@@ -265,7 +270,11 @@ class _Checker:
             return "a source does not follow its record"
         if not self._has_turn(line["turn"]):
             return "it names a turn that is not in the file"
-        return "a source comes twice" if self._twice("source", line["record"], *line["turn"]) else None
+        source = tuple(line["turn"])
+        if source in self._sources:
+            return "a source comes twice"
+        self._sources.add(source)
+        return None
 
     def _has_turn(self, turn: list[object]) -> bool:
         key, ordinal = turn

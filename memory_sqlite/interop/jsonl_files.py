@@ -132,10 +132,10 @@ class Source:
             raise errors.InvalidArgument(f"{path.name}: no such file or directory") from None
         except OSError as error:
             raise errors.InvalidArgument(f"{path.name} cannot be read ({error.strerror})") from error
-        self._file = os.fdopen(descriptor, "rb", buffering=limits.MIB)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            self._file.close()
+            os.close(descriptor)
             raise errors.InvalidArgument(f"{path.name} is not a regular file")
+        self._file = os.fdopen(descriptor, "rb", buffering=limits.MIB)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Number and bytes of every line, its end included. Raises ``ExportInvalid``."""

@@ -57,7 +57,8 @@ class Forgotten:
         self._tally.count("added", "tombstone")
 
     def refuses_session(self, token: str) -> bool:
-        """Whether a session that is not here was forgotten whole: then nothing of it comes again."""
+        """Whether a session was forgotten whole: nothing of it is imported again, nor what it was, even where somebody
+        has gone on in it here."""
         return any(since == tombstones.FIRST for since, _ in self._bounds("session", token))
 
     def refuses_moment(self, token: str, at: int, sender: str | None) -> bool:

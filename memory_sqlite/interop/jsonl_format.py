@@ -18,6 +18,9 @@ FORMAT: Final = "memory-sqlite-export"
 VERSION: Final = 1
 """Raised with every change of a field: a reader takes the versions that it knows and no other."""
 
+ARRIVED_WITHOUT_ID: Final = "="
+"""How the store begins what it notes of a message that has no entry id: not an id, and null in an export."""
+
 Record = dict[str, Any]
 """One decoded line."""
 Check = Callable[[Any], bool]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
@@ -36,16 +36,33 @@ _RECORD = (
 )
 
 
+_STATUS: Final = 17
+"""Place of the status in ``_RECORD`` from the layer on,"""
+_LASTING: Final = (0, 2, 4, 5, 6, 9, 10, 14, 15, 16, 21, 22, 24)
+"""and of what never changes: layer, content, session, turn, origin, reach, slot, value, polarity, day, folder,
+time of writing."""
+
+
 @dataclass
 class _Record:
     """The record whose further sources are coming. ``sources`` counts their lines, ``lost`` those that may not come."""
 
     line: Record
     outcome: Outcome
-    id: int = 0
+    id: int
+    number: int
     sources: int = 0
     lost: int = 0
     redactions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Superseded:
+    """A record that waits for its successor; ``was_here`` before, and in force until the successor comes."""
+
+    id: int
+    line: int
+    was_here: bool
 
 
 class RecordMerger:
@@ -61,35 +78,44 @@ class RecordMerger:
         self._redact = settings.redact_secrets
         self._tally = tally
         self._record: _Record | None = None
-        self._waiting: dict[str, list[int]] = {}
-        """Row ids of records that are superseded by one that has not come yet, by its record id."""
+        self._waiting: dict[str, list[_Superseded]] = {}
+        """Records that are superseded by one that has not come yet, by its record id."""
 
     def record(self, line: Record, number: int) -> None:
         """A record begins; the one before it is settled."""
         self._settle()
         row = one_row(self._connection, _RECORD, (line["record_id"],))
         if row is not None:
-            same = self._is_same(row[1:], line)
-            if not same:
+            outcome = self._met(row[1:], line)
+            if outcome == "conflicts":
                 self._tally.problem(f"the record {CONFLICT}", number)
-            self._record = _Record(line, "present" if same else "conflicts", int(row[0]))
+            self._record = _Record(line, outcome, int(row[0]), number)
             return
-        outcome = self._refusal(line)
-        if outcome is not None:
-            self._record = _Record(line, outcome)
+        refusal = self._refusal(line)
+        if refusal is not None:
+            self._record = _Record(line, refusal, 0, number)
             return
         redactions = 0
         if self._redact:
             line, redactions = masking.masked_record(line)
         self._connection.execute("SAVEPOINT jsonl_record")
-        self._record = _Record(line, "added", self._insert(line), redactions=redactions)
+        self._record = _Record(line, "added", self._insert(line), number, redactions=redactions)
 
-    def _is_same(self, row: Sequence[Any], line: Record) -> bool:
+    def _met(self, row: Sequence[Any], line: Record) -> Outcome:
+        """How a record fares against the one of its id. One that is in force here and was superseded there since is
+        superseded here too: else the old fact and the new one would both be in force."""
         values = list(row)
         for place in (3, 12, 13):
             values[place] = json.loads(values[place])
-        candidates = [line, masking.masked_record(line)[0]] if self._redact else [line]
-        return any(values == _columns(candidate) for candidate in candidates)
+        candidates = [_columns(line)]
+        if self._redact:
+            candidates.append(_columns(masking.masked_record(line)[0]))
+        if values in candidates:
+            return "present"
+        if line["status"] == "active" or values[_STATUS] != "active":
+            return "conflicts"
+        is_same = [values[place] for place in _LASTING] in [[one[place] for place in _LASTING] for one in candidates]
+        return "updated" if is_same else "conflicts"
 
     def _refusal(self, line: Record) -> Outcome | None:
         """Why a record that is not here may not come; ``None`` when it may."""
@@ -190,12 +216,17 @@ class RecordMerger:
             if record.lost:
                 self._weaken(record)
             self._connection.execute("RELEASE jsonl_record")
-            self._link(record)
+            self._succeed(record)
             self._tally.redactions += record.redactions
             change_log.append(self._connection, "record", record.id)
-        self._tally.count(record.outcome, "record")
-        self._tally.count(record.outcome, "record_source", record.sources - record.lost)
+        self._tally.count(
+            "present" if record.outcome == "updated" else record.outcome, "record_source", record.sources - record.lost
+        )
         self._tally.count("forgotten", "record_source", record.lost)
+        if record.outcome != "updated":
+            self._tally.count(record.outcome, "record")
+        if record.outcome in ("added", "updated"):
+            self._supersede(record)
 
     def _weaken(self, record: _Record) -> None:
         """A fact that turns which may not come had reinforced: so many times less, and as old as what remains."""
@@ -209,25 +240,42 @@ class RecordMerger:
             (record.lost, record.id),
         )
 
-    def _link(self, record: _Record) -> None:
-        """Superseding in both directions, as far as both records are here."""
-        for row_id in self._waiting.pop(record.line["record_id"], ()):
-            self._connection.execute("UPDATE records SET superseded_by = ? WHERE id = ?", (record.id, row_id))
+    def _succeed(self, record: _Record) -> None:
+        """What waited for this record is superseded by it."""
+        for waiting in self._waiting.pop(record.line["record_id"], ()):
+            self._replace(waiting, record.id)
+
+    def _supersede(self, record: _Record) -> None:
+        """Superseded as the line says, now or when its successor has come."""
+        waiting = _Superseded(record.id, record.number, record.outcome == "updated")
         successor = record.line["superseded_by"]
         if successor is None:
+            if waiting.was_here:
+                self._replace(waiting, None)
             return
         row = one_row(self._connection, "SELECT id FROM records WHERE record_id = ?", (successor,))
         if row is None:
-            self._waiting.setdefault(successor, []).append(record.id)
+            self._waiting.setdefault(successor, []).append(waiting)
         else:
-            self._connection.execute("UPDATE records SET superseded_by = ? WHERE id = ?", (row[0], record.id))
+            self._replace(waiting, int(row[0]))
+
+    def _replace(self, waiting: _Superseded, by: int | None) -> None:
+        self._connection.execute(
+            "UPDATE records SET status = 'superseded', superseded_by = ? WHERE id = ?", (by, waiting.id)
+        )
+        if waiting.was_here:
+            self._tally.count("updated", "record")
+            change_log.append(self._connection, "record", waiting.id)
 
     def finish(self) -> None:
-        """No more records. What only a forgotten record had replaced is in force again, as after forgetting it here."""
+        """No more records. What only a forgotten record had replaced is in force, as after forgetting it here."""
         self._settle()
-        for row_ids in self._waiting.values():
-            for row_id in row_ids:
-                self._connection.execute("UPDATE records SET status = 'active' WHERE id = ?", (row_id,))
+        for waiting in [one for ones in self._waiting.values() for one in ones]:
+            if waiting.was_here:
+                self._tally.count("conflicts", "record")
+                self._tally.problem(f"the record {CONFLICT}", waiting.line)
+            else:
+                self._connection.execute("UPDATE records SET status = 'active' WHERE id = ?", (waiting.id,))
         self._waiting.clear()
 
 

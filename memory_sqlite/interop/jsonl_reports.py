@@ -27,7 +27,8 @@ class ExportReport:
 class ExportImportReport:
     """What one import of an export did, by kind of line. ``partial``: something differs or was left, see ``problems``.
 
-    With ``dry_run`` it is what would have been done. Every line is in exactly one of the five mappings.
+    With ``dry_run`` it is what would have been done. Every line is in exactly one of the six mappings; accepted
+    runs of a turn that came are no lines of their own, and are counted only where they are left.
     """
 
     status: Literal["ok", "partial", "disabled"]
@@ -40,6 +41,8 @@ class ExportImportReport:
     """Whether it came from a data directory with the same ``session.key``."""
     lines: int = 0
     added: Mapping[str, int] = field(default_factory=dict)
+    updated: Mapping[str, int] = field(default_factory=dict)
+    """Was here as it was before something replaced it, or without its run: that was filled in."""
     present: Mapping[str, int] = field(default_factory=dict)
     """Was here already, and equal."""
     conflicts: Mapping[str, int] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from memory_sqlite.interop.jsonl_format import Record
 from memory_sqlite.interop.jsonl_tally import CONFLICT, Outcome, Tally
 from memory_sqlite.model import SessionInfo
 from memory_sqlite.storage import change_log
-from memory_sqlite.storage.fetch import integer, one_row
+from memory_sqlite.storage.fetch import Row, integer, one_row
 from memory_sqlite.storage.store import Store
 from memory_sqlite.text.secrets import mask_label
 from memory_sqlite.transcripts import sessions
@@ -86,7 +86,9 @@ class SessionMerger:
         if token != line["token"]:
             self.tokens[line["token"]] = token
         known = sessions.by_key(self._connection, line["key"])
-        if known is None:
+        if any(self._forgotten.refuses_session(self._store.token(name)) for name in (line["key"], *line["names"])):
+            found = _Session(line, "forgotten")
+        elif known is None:
             found = self._new_session(line, token)
         elif known.key != line["key"]:
             self._tally.problem("a session's key is a further name of another session here", number)
@@ -101,8 +103,6 @@ class SessionMerger:
         self._session = found
 
     def _new_session(self, line: Record, token: str) -> _Session:
-        if self._forgotten.refuses_session(token):
-            return _Session(line, "forgotten")
         self._connection.execute(
             "INSERT INTO sessions (key, token, chat_type, kind, sender_is_owner, project, turn_count, message_count,"
             " started_at, active_at, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -162,12 +162,10 @@ class SessionMerger:
             return
         row = one_row(self._connection, _TURN, (session.id, line["ordinal"]))
         if row is not None:
-            is_same = row[1:] in [
-                (said["run_id"], said["advancement_key"], said["arrived_by"], said["at"], said["recorded_at"])
-                for said in (plain, line)
-            ]
-            turn.id, turn.outcome = int(row[0]), "present" if is_same else "conflicts"
-            if turn.outcome == "present":
+            turn.id, turn.outcome = int(row[0]), _met(row[1:], plain, line)
+            if turn.outcome == "updated":
+                self._complete(turn)
+            if turn.outcome in ("present", "updated"):
                 self._accept(turn)
             else:
                 self._tally.problem(f"the turn {CONFLICT}", number)
@@ -221,6 +219,16 @@ class SessionMerger:
                 found.append(bytes.fromhex(digest))
         return found
 
+    def _complete(self, turn: _Turn) -> None:
+        """A turn that had come without its run, and was then committed or told of live."""
+        self._connection.execute(
+            "UPDATE turns SET run_id = coalesce(run_id, ?) WHERE id = ?", (turn.line["run_id"], turn.id)
+        )
+        self._connection.execute(
+            "UPDATE OR IGNORE turns SET advancement_key = coalesce(advancement_key, ?) WHERE id = ?",
+            (turn.line["advancement_key"], turn.id),
+        )
+
     def _accept(self, turn: _Turn) -> None:
         """File what the turn was accepted under, for ever."""
         for digest in self._runs(turn.line):
@@ -240,7 +248,7 @@ class SessionMerger:
         if turn.outcome in ("conflicts", "forgotten"):
             turn.messages += 1
             return
-        if turn.outcome == "present":
+        if turn.outcome in ("present", "updated"):
             self._message_of_known(session, turn, line, number)
             return
         turn.messages += 1
@@ -339,6 +347,17 @@ class SessionMerger:
             " active_at = max(active_at, ?) WHERE id = ?",
             (line["turn_count"], line["message_count"], line["active_at"], session.id),
         )
+
+
+def _met(row: Row, plain: Record, line: Record) -> Outcome:
+    """How a turn fares against the one in its place: ``plain`` is the line as it came, ``line`` as it may be stored."""
+    run_id, advancement_key, *said = row
+    if said != [line["arrived_by"], line["at"], line["recorded_at"]]:
+        return "conflicts"
+    pairs = [(run_id, {plain["run_id"], line["run_id"]}), (advancement_key, {line["advancement_key"]})]
+    if any(here is not None and here not in there and there != {None} for here, there in pairs):
+        return "conflicts"
+    return "updated" if any(here is None and there != {None} for here, there in pairs) else "present"
 
 
 def _columns(line: Record) -> tuple[Any, ...]:

@@ -9,8 +9,8 @@ from memory_sqlite import limits
 from memory_sqlite.model import SourceProblem
 from memory_sqlite.values import dataclass, field
 
-Outcome = Literal["added", "present", "conflicts", "forgotten", "left"]
-OUTCOMES: Final[tuple[Outcome, ...]] = ("added", "present", "conflicts", "forgotten", "left")
+Outcome = Literal["added", "updated", "present", "conflicts", "forgotten", "left"]
+OUTCOMES: Final[tuple[Outcome, ...]] = ("added", "updated", "present", "conflicts", "forgotten", "left")
 
 CONFLICT: Final = "is here with other content, which was kept"
 

@@ -304,6 +304,7 @@ class _Batch:
             way="import",
             settings=self._settings,
             clock=self._clock,
+            also=(info.host_key,) if info.host_key is not None else (),
         )
         tally = self._tally
         tally.sessions.add(info.key)
@@ -324,4 +325,5 @@ def _joined(known: SessionInfo, info: SessionInfo) -> SessionInfo:
         known.sender_is_owner if known.sender_is_owner is not None else info.sender_is_owner,
         known.project or info.project,
         known.started_at if known.started_at is not None else info.started_at,
+        known.host_key or info.host_key,
     )

@@ -73,11 +73,16 @@ def remember_turns(
             return result
         now = clock.now_ms()
         known = names.meant(connection, (info.key, *also), messages)
-        called = [info.key, *also, *((known.key, *names.further(connection, known.id)) if known is not None else ())]
+        if known is not None and not sessions.fits(known, info):
+            # what is called by a further name of another kind of conversation is one of its own
+            known, also = sessions.by_key(connection, info.key), ()
+        own = [info.key, *((known.key, *names.further(connection, known.id)) if known is not None else ())]
+        called = [*own, *also]
         parts = list(enumerate(split_turns(messages)))
-        guards = [Guard(connection, store.key, store.token(name), way, now) for name in dict.fromkeys(called)]
-        kept = [(part, turn) for part, turn in parts if not any(guard.refuses(turn) for guard in guards)]
-        if any(guard.refuses_session() for guard in guards):
+        guards = {name: Guard(connection, store.key, store.token(name), way, now) for name in called}
+        kept = [(part, turn) for part, turn in parts if not any(guard.refuses(turn) for guard in guards.values())]
+        # what was said later under a key that was forgotten begins anew, in a transcript of its own
+        if any(guards[name].refuses_session() for name in own):
             kept = []
         result.forgotten = len(parts) - len(kept)
         if not kept and (parts or advancement is not None):

@@ -75,6 +75,7 @@ FILTERS: Final[dict[str, Check[Any]]] = {
     "until": checks.optional(checks.whole),
     "boost_projects": _words,
     "active_projects": checks.optional(_words),
+    "except_session": checks.optional(checks.whole),
 }
 VECTOR: Final[dict[str, Check[Any]]] = {
     "identity": checks.text,

@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memory_sqlite.runtime.shapes import ProviderHit
-
-
-def project_key(key: str) -> str:
-    """A project's key as keys are compared: without white space around it, without case."""
-    return key.strip().casefold()
+from memory_sqlite.text.project_keys import project_key
 
 
 def active_keys(keys: Iterable[str]) -> frozenset[str]:

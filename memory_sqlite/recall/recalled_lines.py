@@ -18,6 +18,9 @@ from memory_sqlite.text.units import cut_utf16, utf16_length
 _LEAST_UNITS: Final = 16
 """An entry cut shorter than this says nothing; it is left out instead."""
 _MORE: Final = "…"
+_READ_PER_UNIT: Final = 8
+"""Of an excerpt no more is looked at than can show: an escape is five characters, and the rest white space."""
+_LABEL_CHARS: Final = 4_096
 _FRAME_UNITS: Final = utf16_length(OPEN) + utf16_length(NOTICE) + utf16_length(CLOSE) + 2
 _PLAIN: Final = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
@@ -52,8 +55,10 @@ def framed(hits: Iterable[ProviderHit], *, entry_units: int | None, total_units:
     lines: list[str] = []
     shown: list[ProviderHit] = []
     for hit in hits:
+        if left <= len(ITEM):
+            break
         label = f"{ITEM}{label_of(hit)}] "
-        text = cut(safe_line(hit.excerpt), entry_units)
+        text = safe_cut(hit.excerpt, total_units if entry_units is None else entry_units)
         room = left - 1 - utf16_length(label)
         if utf16_length(text) > room:
             text = cut(text, room) if room >= _LEAST_UNITS else ""
@@ -68,11 +73,17 @@ def framed(hits: Iterable[ProviderHit], *, entry_units: int | None, total_units:
 def label_of(hit: ProviderHit) -> str:
     """How a hit is cited, where its provider says so; its brackets cannot end the label."""
     label = hit.citations[0].label if hit.citations else hit.source or "memory"
-    return safe_line(label).replace("[", "(").replace("]", ")")
+    return safe_line(label[:_LABEL_CHARS]).replace("[", "(").replace("]", ")")
 
 
-def cut(text: str, units: int | None) -> str:
+def safe_cut(excerpt: str, units: int) -> str:
+    """An excerpt as one harmless line of at most so many UTF-16 units, without looking at all of a huge one."""
+    read = excerpt[: _READ_PER_UNIT * units]
+    return cut(safe_line(read) + (_MORE if len(read) < len(excerpt) else ""), units)
+
+
+def cut(text: str, units: int) -> str:
     """A harmless line of at most so many UTF-16 units; what was cut has a mark."""
-    if units is None or utf16_length(text) <= units:
+    if utf16_length(text) <= units:
         return text
     return whole_escapes(cut_utf16(text, units - utf16_length(_MORE))).rstrip() + _MORE

@@ -3,32 +3,29 @@
 Formula, threshold and bounds are the product's (2026.9.6): a phrase of one word that occurs counts 0.85, of a phrase of
 several 0.8 of the share that occurs and 0.2 once two do; a match is 0.8 of the best phrase and 0.2 of the relevance;
 0.65 is needed. So a lone word passes (0.68) and half of two words does not (0.40). Beyond the product, words are
-compared by their stems, and scripts that put no spaces between words are looked for as they stand. Pure. Not here:
-asking a provider (``host.consumers.trigger_recall``), the lines (``recalled_lines``).
+compared by their stems and as the search folds them, and scripts that put no spaces between words are looked for as
+they stand. Pure. Not here: asking a provider (``host.consumers.trigger_recall``), the lines (``recalled_lines``).
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
 from memory_sqlite import limits
 from memory_sqlite.recall.project_candidates import all_active, importance_of, is_eligible
 from memory_sqlite.runtime.shapes import ProviderHit
+from memory_sqlite.search.folding import search_form
+from memory_sqlite.search.tokens import SIGNS, UNSPACED
 
 THRESHOLD: Final = 0.65
 _TRIGGER_SHARE: Final = 0.8
 _RELEVANCE_SHARE: Final = 0.2
 _ONE_WORD: Final = 0.85
 _SEPARATORS: Final = re.compile(r"[\n;|]")
-_UNSPACED: Final = (
-    r"\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
-)
-"""Thai, Lao, Khmer, Kana, Han; Hangul too, whose words carry their particles."""
-_RUNS: Final = re.compile(rf"[{_UNSPACED}\U00020000-\U0003ffff]+|[^\W_{_UNSPACED}]+")
-_IS_UNSPACED: Final = re.compile(rf"[{_UNSPACED}\U00020000-\U0003ffff]")
+_RUNS: Final = re.compile(rf"[{UNSPACED}]+|(?:[^\W_{UNSPACED}]|[{SIGNS}])+")
+_IS_UNSPACED: Final = re.compile(rf"[{UNSPACED}]")
 _SUFFIXES: Final = ("ments", "ment", "ings", "ing", "ed", "s")
 _HISSES: Final = ("ches", "shes", "sses", "xes", "zes")
 _STEM_MIN: Final = 4
@@ -56,7 +53,8 @@ class Message:
 
     def best(self, triggers: str | None) -> float:
         """The score of the phrase that fits best; phrases are split by newline, ``;`` or ``|``."""
-        return max((self.score(phrase) for phrase in _SEPARATORS.split(triggers or "")), default=0.0)
+        read = (triggers or "")[: limits.TRIGGER_PHRASES_CHARS]
+        return max((self.score(phrase) for phrase in _SEPARATORS.split(read)), default=0.0)
 
     def _has(self, part: str) -> bool:
         if _is_unspaced(part):
@@ -102,7 +100,7 @@ def chosen(text: str, hits: Iterable[ProviderHit], active: frozenset[str]) -> li
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+    return search_form(text).casefold()
 
 
 def _is_unspaced(run: str) -> bool:

@@ -56,11 +56,17 @@ class Agents:
                 raise errors.ProviderUnavailable("memory provider instance is no longer current")
             memory = self._memories.get(agent_id)
             if memory is None:
-                memory = self._memories[agent_id] = self._open(agent_id)
+                memory = self._memories[agent_id] = self._opened_now(agent_id)
         rooms = memory.rooms()
         if rooms is None:
             raise errors.ProviderUnavailable(DISABLED)
         return rooms
+
+    def _opened_now(self, agent_id: str) -> Served:
+        try:
+            return self._open(agent_id)
+        except errors.InvalidConfiguration as error:  # names files of the machine, and callers are told what is raised
+            raise errors.InvalidConfiguration("the configuration of this memory is not valid") from error
 
     def opened(self) -> list[AgentRooms]:
         """The rooms of every agent that was opened so far and is not closed; opens none."""

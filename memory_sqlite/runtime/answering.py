@@ -18,6 +18,7 @@ from memory_sqlite import errors, limits
 from memory_sqlite.agent import arguments, freshness
 from memory_sqlite.agent.arguments import Asked
 from memory_sqlite.agent.deadline import Deadline
+from memory_sqlite.agent.freshness import Freshness
 from memory_sqlite.model import SOURCES, Hit
 from memory_sqlite.runtime import candidates, cursors, health, listing, reading_back
 from memory_sqlite.runtime.agents import AgentRooms
@@ -40,6 +41,8 @@ from memory_sqlite.runtime.visibility import Access, View, view_of
 from memory_sqlite.text.frame import one_line
 
 _DUPLICATES_CITED: Final = 20
+_BEHIND: Final = "not everything that is searched is up to date"
+_SESSIONS_ONLY: Final = "the recall pass admits what was said in sessions alone"
 
 
 @dataclass(frozen=True)
@@ -90,13 +93,17 @@ def search(asking: Asking, request: SearchRequest, wanted: Asked, holding: Holdi
     rooms = asking.rooms
     wanted = replace(wanted, sources=tuple(one for one in wanted.sources if one in asking.access.sources))
     if not wanted.sources:
-        return SearchPage((), coverage="complete")
+        return _nothing(_SESSIONS_ONLY)
     key, bound = rooms.opened.store.key, _binding(asking, request, wanted)
     after = None if request.cursor is None else cursors.read(key, bound, request.cursor)
     now_ms = rooms.clock.now_ms() if after is None else after.now_ms
     asking.check()
     fresh = freshness.freshen(rooms.opened, rooms.clock, rooms.lock)
     view = asking.view()
+    if view.refusal is not None:
+        return _nothing(view.refusal)
+    fresh = _told(fresh, view)
+    wanted = replace(wanted, except_session=view.anchor)
     with nullcontext(None) if after is None else holding.using(after.hold) as held:
         listed = listing.page(
             rooms,
@@ -130,6 +137,7 @@ def search(asking: Asking, request: SearchRequest, wanted: Asked, holding: Holdi
 def get(asking: Asking, request: GetRequest) -> GetResult:
     """What a reference reads. Raises ``AccessDenied``."""
     view = asking.view()
+    view.require()
     asking.check()
     return reading_back.read(asking.rooms, view, request, request.from_line, request.lines)
 
@@ -140,6 +148,11 @@ def candidate_page(asking: Asking, request: CandidateRequest) -> SearchPage:
     asking.check()
     fresh = freshness.freshen(rooms.opened, rooms.clock, rooms.lock)
     view = asking.view()
+    if view.refusal is not None:
+        return _nothing(view.refusal)
+    if "memory" not in asking.access.sources:
+        return _nothing(_SESSIONS_ONLY)
+    fresh = _told(fresh, view)
     limit = min(request.limit or limits.CANDIDATES_DEFAULT, limits.CANDIDATES_MAX)
     asking.check()
     found, more = candidates.entries(rooms, view, request.kind, limit, request.active_project_keys)
@@ -162,13 +175,30 @@ def look(asking: Asking) -> Health:
     return health.look(asking.rooms, counts=asking.access.kind == "operator")
 
 
-def refresh(asking: Asking) -> None:
-    """Take what is new into the index, and nothing else."""
+def refresh(asking: Asking) -> bool:
+    """Take what is new into the index, and nothing else; ``False`` when somebody is writing, and nothing was done."""
     rooms = asking.rooms
-    with rooms.lock:
+    if not rooms.lock.acquire(blocking=False):
+        return False
+    try:
         asking.check()
         freshness.index(rooms.opened, rooms.settings, rooms.clock, full=False, progress=None)
+    finally:
+        rooms.lock.release()
     rooms.opened.brought()
+    return True
+
+
+def _nothing(why: str) -> SearchPage:
+    """What is refused is never an empty success."""
+    return SearchPage((), coverage="partial", warning=why)
+
+
+def _told(fresh: Freshness, view: View) -> Freshness:
+    """What may be said of how new the index is: how many notes there are trouble with is for those who see notes."""
+    if view.audience.may_see_notes or not fresh.warnings:
+        return fresh
+    return Freshness(fresh.stale, (_BEHIND,) if fresh.stale else ())
 
 
 def _binding(asking: Asking, request: SearchRequest, wanted: Asked) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from memory_sqlite import errors
 
@@ -38,7 +38,8 @@ class Gate:
                 if not self._inside:
                     self._empty = []
             for loop, future in waiting:
-                loop.call_soon_threadsafe(_settle, future)
+                with suppress(RuntimeError):  # a loop that has ended waits for nobody any more
+                    loop.call_soon_threadsafe(_settle, future)
 
     def shut(self) -> None:
         """Let nobody in any more, until ``open`` is called as often."""

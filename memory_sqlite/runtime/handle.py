@@ -20,7 +20,7 @@ from memory_sqlite.runtime.agents import AgentRooms, Agents
 from memory_sqlite.runtime.answering import Asking
 from memory_sqlite.runtime.callers import CallerContext
 from memory_sqlite.runtime.gate import Gate
-from memory_sqlite.runtime.holding import Holding
+from memory_sqlite.runtime.holding import Budget, Holding
 from memory_sqlite.runtime.shapes import (
     CANDIDATE_KINDS,
     CandidateRequest,
@@ -28,6 +28,7 @@ from memory_sqlite.runtime.shapes import (
     GetRequest,
     GetResult,
     Health,
+    Reference,
     SearchPage,
     SearchRequest,
 )
@@ -44,15 +45,19 @@ class Handle:
     """A caller-bound lease (``shapes.ProviderHandle``). All methods raise ``ProviderUnavailable`` once it was closed or
     its provider was retired, what ``assert_current`` raises, ``Cancelled``, and the errors of reading."""
 
-    def __init__(self, agents: Agents, agent_id: str, context: CallerContext, access: Access, gate: Gate) -> None:
+    def __init__(
+        self, agents: Agents, agent_id: str, context: CallerContext, access: Access, gate: Gate, budget: Budget
+    ) -> None:
         self._agents = agents
         self._agent_id = agent_id
         self._context = context
         self._access = access
         self._gate = gate
+        self._budget = budget
         self._closed = False
         self._holding: Holding | None = None
         self._sweeping: asyncio.TimerHandle | None = None
+        self._swept_in: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
 
     @property
@@ -69,18 +74,20 @@ class Handle:
         if self._access.refusal is not None:
             return self._refused()
         page = await self._run(lambda asking: answering.search(asking, request, asked, self._held(asking.rooms)))
-        if page.next_cursor is not None and self._sweeping is None:
-            self._sweeping = asyncio.get_running_loop().call_later(limits.CURSOR_HOLD_S, self._sweep)
+        if page.next_cursor is not None:
+            self._watch()
         return page
 
     async def get(self, request: GetRequest) -> GetResult:
         """Read what a reference names. Raises ``AccessDenied``, ``ProviderRefused`` for another provider's reference,
         ``InvalidArgument``."""
-        if request.reference.provider_id != PROVIDER_ID:
+        reference = request.reference
+        if not isinstance(reference, Reference) or not isinstance(reference.revision, str | None):
+            raise errors.InvalidArgument("reference must be one that a provider gave")
+        if reference.provider_id != PROVIDER_ID:
             raise errors.ProviderRefused("memory reference belongs to a different provider")
         from_line = 1 if request.from_line is None else request.from_line
-        arguments.check_range(request.reference.id, from_line, request.lines, 0, limits.MAX_READ_LINES[1])
-
+        arguments.check_range(reference.id, from_line, request.lines, 0, limits.MAX_READ_LINES[1])
         self._alive()
         self._check()
         self._access.require()
@@ -100,6 +107,9 @@ class Handle:
         limit = request.limit
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise errors.InvalidArgument("limit must be an integer of at least 1")
+        active = request.active_project_keys
+        if not isinstance(active, list | tuple) or not all(isinstance(one, str) for one in active):
+            raise errors.InvalidArgument("active_project_keys must be a list of strings")
         if self._access.refusal is not None:
             return self._refused()
         return await self._run(lambda asking: answering.candidate_page(asking, request))
@@ -114,7 +124,8 @@ class Handle:
         self._check()
         if self._context.authority.kind != "host":  # it only sets the work going, and learns nothing
             self._access.require()
-        await self._run(answering.refresh)
+        while not await self._run(answering.refresh):
+            await asyncio.sleep(limits.REFRESH_RETRY_S)  # in no thread: those that wait would leave none for searches
 
     async def close(self) -> None:
         """Give this lease back, and no other; safe to call twice, also when the caller is no longer current."""
@@ -126,14 +137,22 @@ class Handle:
         if holding is not None:
             await asyncio.to_thread(holding.close)
 
+    def _watch(self) -> None:
+        """Let go of generations that were kept for long enough, also when nobody asks any more. A loop that has ended
+        watches nothing: the one that runs now takes over."""
+        if self._sweeping is not None and self._swept_in is not None and self._swept_in.is_running():
+            return
+        self._swept_in, holding = asyncio.get_running_loop(), self._holding
+        due_s = holding.due_s() if holding is not None else None
+        self._sweeping = None if due_s is None else self._swept_in.call_later(due_s, self._sweep)
+
     def _sweep(self) -> asyncio.Future[None] | None:
-        """Let go of generations that were kept for long enough, also when nobody asks any more."""
-        loop, holding = asyncio.get_running_loop(), self._holding
         self._sweeping = None
-        if holding is None or not holding.numbers():
+        if self._holding is None:
             return None
-        self._sweeping = loop.call_later(limits.CURSOR_HOLD_S, self._sweep)
-        return loop.run_in_executor(None, holding.sweep)
+        swept = asyncio.get_running_loop().run_in_executor(None, self._holding.sweep)
+        swept.add_done_callback(lambda _: self._watch())
+        return swept
 
     # --- in a thread -----------------------------------------------------------------------------------------------
 
@@ -142,7 +161,7 @@ class Handle:
             if self._closed:
                 raise errors.ProviderUnavailable(CLOSED)
             if self._holding is None:
-                self._holding = Holding(rooms.opened, rooms.clock)
+                self._holding = Holding(rooms.opened, rooms.clock, self._budget)
             return self._holding
 
     # --- around every call -----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ may use it; each connection is used by one at a time.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,32 @@ from memory_sqlite.storage import connection as connections
 from memory_sqlite.storage.failures import translated_index
 
 
+class Budget:
+    """How many generations all handles of one provider keep open together: of more, the oldest is let go."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: OrderedDict[bytes, weakref.ref[Holding]] = OrderedDict()
+
+    def take(self, name: bytes, holding: Holding) -> None:
+        """One more; what is too much is let go, whosever it is."""
+        over: list[tuple[bytes, weakref.ref[Holding]]] = []
+        with self._lock:
+            self._taken[name] = weakref.ref(holding)
+            while len(self._taken) > limits.CURSOR_HOLDS_ALL_MAX:
+                over.append(self._taken.popitem(last=False))
+        for oldest, whose in over:
+            other = whose()
+            if other is not None:
+                other.drop([oldest])
+
+    def give_back(self, names: list[bytes]) -> None:
+        """These are open no more."""
+        with self._lock:
+            for name in names:
+                self._taken.pop(name, None)
+
+
 @dataclass
 class _Held:
     connection: apsw.Connection
@@ -33,8 +60,9 @@ class _Held:
 class Holding:
     """Generations by the names that cursors carry."""
 
-    def __init__(self, opened: Opened, clock: Clock) -> None:
+    def __init__(self, opened: Opened, clock: Clock, budget: Budget) -> None:
         self._opened = opened
+        self._budget = budget
         self._clock = clock
         self._lock = threading.Lock()
         self._held: OrderedDict[bytes, _Held] = OrderedDict()
@@ -55,14 +83,11 @@ class Holding:
             if connection is not None:
                 connection.close()
             return name  # published or retired at this moment: the cursor goes on in what is current then
-        held = _Held(connection, number, self._clock.monotonic() + limits.CURSOR_HOLD_S)
         with self._lock:
-            if not self._closed:
-                self._held[name] = held
-                surplus = [self._held.popitem(last=False)[1]] if len(self._held) > limits.CURSOR_HOLDS_MAX else []
-            else:
-                surplus = [held]
-        _let_go(surplus)
+            self._held[name] = _Held(connection, number, self._clock.monotonic() + limits.CURSOR_HOLD_S)
+            surplus = list(self._held)[: -limits.CURSOR_HOLDS_MAX]
+        self._budget.take(name, self)
+        self.drop([name] if self._closed else surplus)
         return name
 
     @contextmanager
@@ -84,24 +109,31 @@ class Holding:
         with self._lock:
             return [held.number for held in self._held.values()]
 
+    def due_s(self) -> float | None:
+        """In how many seconds the next is to be let go; ``None`` when nothing is open."""
+        with self._lock:
+            ends = [held.until for held in self._held.values()]
+        return max(0.0, min(ends) - self._clock.monotonic()) if ends else None
+
     def sweep(self) -> None:
         """Let go of what was kept for long enough."""
         now = self._clock.monotonic()
         with self._lock:
             over = [name for name, held in self._held.items() if held.until <= now]
-            gone = [self._held.pop(name) for name in over]
-        _let_go(gone)
+        self.drop(over)
 
     def close(self) -> None:
         """Let go of everything and keep nothing any more; waits for whoever is reading."""
         with self._lock:
             self._closed = True
-            gone = list(self._held.values())
-            self._held.clear()
-        _let_go(gone)
+            every = list(self._held)
+        self.drop(every)
 
-
-def _let_go(gone: list[_Held]) -> None:
-    for held in gone:
-        with held.busy:
-            held.connection.close()
+    def drop(self, names: list[bytes]) -> None:
+        """Let go of these; waits for whoever is reading."""
+        with self._lock:
+            gone = [self._held.pop(name) for name in names if name in self._held]
+        self._budget.give_back(names)
+        for held in gone:
+            with held.busy:
+                held.connection.close()

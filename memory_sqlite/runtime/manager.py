@@ -140,7 +140,7 @@ class Manager:
         asked = arguments.check_range(
             rel_path, 1 if from_line is None else from_line, lines, 0, settings.max_read_lines
         )
-        if self.purpose == "default" and _is_of_sessions(asked[0]):
+        if self.purpose != "cli" and _is_of_sessions(asked[0]):
             raise errors.AccessDenied("a file of notes can be read here, and nothing that was said in a session")
         names = Results.names(opened)
         place = reading.Place(opened.workspace, settings.extra_paths)

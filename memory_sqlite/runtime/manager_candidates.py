@@ -21,6 +21,7 @@ from memory_sqlite.runtime.agents import AgentRooms
 from memory_sqlite.runtime.manager_results import prompt_safe
 from memory_sqlite.runtime.manager_shapes import MemorySearchResult, ResultProvenance
 from memory_sqlite.runtime.outside import OutsideNotes
+from memory_sqlite.text.project_keys import project_key
 from memory_sqlite.text.units import cut_utf16
 
 _ROWS: Final = """
@@ -49,7 +50,9 @@ def _listed(rooms: AgentRooms, which: str, limit: int | None, active: Sequence[s
     most = limits.CANDIDATES_DEFAULT if limit is None else limit
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise errors.InvalidArgument("limit must be an integer of at least 1")
-    wanted = None if active is None else {_key(project) for project in active}
+    if active is not None and not all(isinstance(project, str) for project in active):
+        raise errors.InvalidArgument("active_project_keys must be a list of strings")
+    wanted = None if active is None else {project_key(project) for project in active}
     with rooms.opened.keeper.reader() as index:
         fitting = (row for row in _rows(index, which) if wanted is None or wanted.issuperset(_keys(row)))
         rows = list(islice(fitting, min(most, limits.CANDIDATES_MAX)))
@@ -64,12 +67,7 @@ def _rows(index: apsw.Connection, which: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _keys(row: tuple[Any, ...]) -> set[str]:
-    return {_key(project) for project in json.loads(row[7])}
-
-
-def _key(project: str) -> str:
-    """As the search compares them (``generations.layout.project_token``)."""
-    return project.strip().casefold()
+    return {project_key(project) for project in json.loads(row[7])}
 
 
 def _result(row: tuple[Any, ...], names: OutsideNotes) -> MemorySearchResult:

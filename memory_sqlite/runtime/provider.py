@@ -11,12 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from memory_sqlite import errors
+from memory_sqlite.agent import remembered
 from memory_sqlite.runtime.agents import Agents
 from memory_sqlite.runtime.gate import Gate
 from memory_sqlite.runtime.handle import Handle, rooms_of
+from memory_sqlite.runtime.holding import Budget
 from memory_sqlite.runtime.reloading import Drain
 from memory_sqlite.runtime.shapes import OpenRequest, OpenResult
 from memory_sqlite.runtime.visibility import PROVIDER_ID, access_of
+from memory_sqlite.storage import change_log
 
 if TYPE_CHECKING:
     from memory_sqlite.agent.embedding import Embedding
@@ -34,6 +37,7 @@ class Provider:
         """``agents`` are closed with it; ``on_close`` is called then."""
         self._agents = agents
         self._gate = Gate()
+        self._budget = Budget()
         self._on_close = on_close
         self._closed = False
 
@@ -76,7 +80,23 @@ class Provider:
             raise errors.ProviderUnavailable(_GONE)
         if reason is not None:
             return OpenResult(None, reason, PROVIDER_ID)
-        return OpenResult(Handle(self._agents, request.agent_id, context, access, self._gate), None, PROVIDER_ID)
+        handle = Handle(self._agents, request.agent_id, context, access, self._gate, self._budget)
+        return OpenResult(handle, None, PROVIDER_ID)
+
+    async def forgotten_mark(self, agent_id: str) -> tuple[object, ...]:
+        """A value that is another one once something of the agent was forgotten or came in: for who keeps answers.
+
+        Raises ``ProviderUnavailable``, and what opening a memory raises.
+        """
+
+        def look() -> tuple[object, ...]:
+            with self._gate.using():
+                opened = rooms_of(self._agents, agent_id).opened
+                with opened.store.readers.borrow() as store:
+                    newest = change_log.newest(store)
+                return (*remembered.mark(opened), newest)
+
+        return await asyncio.to_thread(look)
 
     def prepare_reload(self, *, retire_runtime: bool, retiring_embedding_providers: Sequence[str] = ()) -> Drain:
         """What a host does before a reload: ``drain`` lets no call in any more and waits for those inside, ``resume``

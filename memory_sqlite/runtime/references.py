@@ -26,6 +26,7 @@ from memory_sqlite.runtime.shapes import Citation, Reference
 from memory_sqlite.runtime.visibility import PROVIDER_ID
 from memory_sqlite.sources import notes
 from memory_sqlite.sources.lines import split_lines
+from memory_sqlite.text.units import valid_unicode
 
 _DIGEST_BYTES: Final = 6
 _RANGE: Final = re.compile(r"#L(\d{1,9})(?:-L(\d{1,9}))?$", re.ASCII)
@@ -46,7 +47,7 @@ def parse(identity: str, outside: OutsideNotes) -> Named | None:
     kind, _, rest = identity.partition(":")
     if kind == "message" and rest.isascii() and rest.isdigit() and len(rest) < 19:
         return Named("message", rest)
-    if kind == "record" and rest:
+    if kind == "record" and rest and valid_unicode(rest) == rest:
         return Named("record", rest)
     if kind != "note" or not rest or rest.startswith("/"):
         return None

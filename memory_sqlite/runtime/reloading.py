@@ -28,13 +28,14 @@ class Drain:
     ) -> None:
         self._gate = gate
         self._embeddings = embeddings
-        self._let_go: tuple[Embedding, ...] = ()
+        self._let_go: list[Embedding] = []
         self._close_managers = close_managers
         self._retires = retires
         self._is_shut = False
 
     async def drain(self) -> None:
-        """Let nobody in, wait for those inside, then let go of managers and embedding services. Safe twice."""
+        """Let nobody in, wait for those inside, then let go of managers and embedding services. Safe twice. What was
+        resumed meanwhile, because the host looked on no longer, is left as it is."""
         embeddings = tuple(self._embeddings())
         if not self._retires and not embeddings:
             return
@@ -42,17 +43,24 @@ class Drain:
             self._is_shut = True
             self._gate.shut()
         await self._gate.drained()
-        if self._retires:
+        if self._retires and not self._was_resumed():
             await self._close_managers(None)
-        self._let_go = embeddings
         for embedding in embeddings:
+            if self._was_resumed():
+                return
+            self._let_go.append(embedding)
             await asyncio.to_thread(embedding.let_go)
+            if self._was_resumed():
+                embedding.take_up()
+
+    def _was_resumed(self) -> bool:
+        return not self._is_shut
 
     def resume(self) -> None:
         """Take calls again; the embedding service is made anew, of the provider that is there then. Safe twice."""
         for embedding in self._let_go:
             embedding.take_up()
-        self._let_go = ()
+        self._let_go = []
         if self._is_shut:
             self._is_shut = False
             self._gate.open()

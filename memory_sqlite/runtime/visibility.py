@@ -68,6 +68,19 @@ class View:
     audience: Audience
     access: Access
     pass_valid: bool = False
+    anchor: int | None = None
+    """The session that a valid pass was granted to: it shows what was said elsewhere."""
+
+    @property
+    def refusal(self) -> str | None:
+        """Why nothing may be read after all, in words fit for a warning: the pass is not good for this session."""
+        is_good = self.access.recall is None or self.pass_valid
+        return None if is_good else "the recall pass is not valid for this session"
+
+    def require(self) -> None:
+        """Raise ``AccessDenied`` when nothing may be read."""
+        if self.refusal is not None:
+            raise errors.AccessDenied(self.refusal)
 
     def admits(self, store: apsw.Connection, agent_id: str, source: str, session_key: str | None) -> bool:
         """Whether a hit that the audience may see is shown: under a pass, only what the pass admits."""
@@ -135,7 +148,8 @@ def view_of(access: Access, store: apsw.Connection) -> View:
     if access.recall is not None and access.requester is not None:
         anchor = recall_pass.conversations_of(store, access.requester.agent_id, access.recall.anchor_session_key)
         valid = recall_pass.is_valid(access.recall, access.requester, anchor)
-        return View(_OWNER if valid else NOBODY_YET, access, valid)
+        row = sessions.by_key(store, access.recall.anchor_session_key) if valid else None
+        return View(_OWNER if valid else NOBODY_YET, access, valid, None if row is None else row.id)
     return View(NOBODY_YET, access)
 
 

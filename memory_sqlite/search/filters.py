@@ -7,6 +7,8 @@ the tokens' spelling (``generations.layout``) and how the expression is run (``r
 
 from __future__ import annotations
 
+from typing import Final
+
 from memory_sqlite.generations.layout import PRIVATE_TOKEN, PROJECT_PREFIX, project_token, session_token
 from memory_sqlite.model import DocumentKind, Layer, Source
 from memory_sqlite.values import dataclass
@@ -38,6 +40,8 @@ class Viewer:
 
 
 OPERATOR = Viewer(operator=True)
+_EVERYTHING: Final = '"source=memory." OR "source=sessions."'
+"""NOT needs something to take away from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class Filters:
     """Projects that are active now: their entries rank a little higher, and nothing is left out."""
     active_projects: tuple[str, ...] | None = None
     """Where given, what belongs to projects and to none of these is left out; what belongs to none at all stays."""
+    except_session: int | None = None
+    """What was said in this session is left out, before near duplicates are collapsed into it."""
 
     def expression(self) -> str | None:
         """The caller's own restrictions, without the viewer, as an FTS expression; ``None`` for none."""
@@ -72,8 +78,10 @@ class Filters:
             clauses.append(_any_of([project_token(project) for project in self.projects] or ["nobody."]))
         if self.active_projects is not None:
             active = " OR ".join(f'"{project_token(project)}"' for project in self.active_projects) or '"nobody."'
-            every = '"source=memory." OR "source=sessions."'  # NOT needs something to take away from
-            clauses.append(f'filter : (({every}) NOT ("{PROJECT_PREFIX}" * NOT ({active})))')
+            clauses.append(f'filter : (({_EVERYTHING}) NOT ("{PROJECT_PREFIX}" * NOT ({active})))')
+        if self.except_session is not None:
+            said = f'"source=sessions." AND "{session_token(self.except_session)}"'
+            clauses.append(f"filter : (({_EVERYTHING}) NOT ({said}))")
         return " AND ".join(clauses) if clauses else None
 
     def may_hold_messages(self) -> bool:

@@ -24,13 +24,13 @@ TOKEN_MAX_CHARS: Final = 64
 GroupKind = Literal["word", "number", "identifier", "cjk", "symbol"]
 
 # scripts written without spaces: Han, kana, Hangul, Bopomofo, Thai, Lao, Khmer, Burmese
-_UNSPACED: Final = (
+UNSPACED: Final = (
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\u1100-\u11ff\uf900-\ufaff"
     "\U00020000-\U0003ffff\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u1780-\u17d3\u1000-\u103f"
 )
 # vowel signs that Python's \w leaves out would tear Indic words
-_SIGNS: Final = (
+SIGNS: Final = (
     "\u0300-\u036f\u0900-\u0903\u093a-\u094f\u0955-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09cd"
     "\u0a01-\u0a4d\u0a81-\u0acd\u0b01-\u0b4d\u0b82-\u0bcd\u0c00-\u0c4d\u0c81-\u0ccd\u0d00-\u0d4d"
     "\u0d81-\u0ddf\u0f71-\u0f84"
@@ -41,8 +41,8 @@ _SYMBOL: Final = (
 )
 _JOINS: Final = r"_.\-/:@+&'\\#=~%$"
 _ASCII_RUN: Final = re.compile(rf"[A-Za-z0-9]+(?:[{_JOINS}]{{1,3}}[A-Za-z0-9]+|,\d{{3}}(?!\d))*(?:\+\+|\#(?!\w))?")
-_WORD: Final = rf"(?:[^\W_{_UNSPACED}{_SYMBOL}]|[{_SIGNS}])+"
-_ANY: Final = rf"[{_UNSPACED}]+|[{_SYMBOL}]|{_WORD}(?:[{_JOINS}]{{1,3}}{_WORD}|,\d{{3}}(?!\d))*(?:\+\+|\#(?!\w))?"
+_WORD: Final = rf"(?:[^\W_{UNSPACED}{_SYMBOL}]|[{SIGNS}])+"
+_ANY: Final = rf"[{UNSPACED}]+|[{_SYMBOL}]|{_WORD}(?:[{_JOINS}]{{1,3}}{_WORD}|,\d{{3}}(?!\d))*(?:\+\+|\#(?!\w))?"
 _JOINT: Final = re.compile(rf"[{_JOINS},]+")
 _CAMEL: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _LETTERS_DIGITS: Final = re.compile(r"([a-z]{2,})(\d+)|(\d+)([a-z]{1,3})")
@@ -68,7 +68,7 @@ class Group:
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """Runs of any script, a start without spaces, a symbol. Compiled late: 6 ms that ASCII text and queries save."""
-    return re.compile(_ANY), re.compile(rf"[{_UNSPACED}]"), re.compile(rf"[{_SYMBOL}]")
+    return re.compile(_ANY), re.compile(rf"[{UNSPACED}]"), re.compile(rf"[{_SYMBOL}]")
 
 
 def _split_word(run: str) -> list[str]:

@@ -35,9 +35,14 @@ def meant(connection: apsw.Connection, names: Sequence[str], messages: Iterable[
     """The session that these names mean, the first of them before the others; ``None`` when none of them is known.
 
     Where two of them are different sessions (an import came before the host said that they are one), it is the one
-    that has the first of the messages.
+    that has the first of the messages. A further name that a host gave to a session of another key means nothing here:
+    no conversation gets into another's by naming its id.
     """
-    found = {row.id: row for row in (sessions.by_key(connection, name) for name in names) if row is not None}
+    found: dict[int, Session] = {}
+    for place, name in enumerate(names):
+        row = sessions.by_key(connection, name)
+        if row is not None and (place == 0 or (row.key == name and not further(connection, row.id))):
+            found[row.id] = row
     if len(found) > 1:
         for message in messages:
             for row in found.values():

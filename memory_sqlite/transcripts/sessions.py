@@ -163,6 +163,12 @@ def ensure(store: Store, info: SessionInfo, *, at: int, now: int) -> Session:
     return updated
 
 
+def fits(session: Session, info: SessionInfo) -> bool:
+    """Whether what is said of a session may be said of this one: ``ensure`` would not refuse it."""
+    said = ((session.chat_type, info.chat_type), (session.kind, info.kind))
+    return all(new in (None, "unknown", known) or known == "unknown" for known, new in said)
+
+
 def _settled(field: str, known: str, said: str | None) -> str:
     if said is None or said == "unknown" or said == known:
         return known

@@ -107,6 +107,9 @@ def accept(
             connection, session, [messages[index] for index in missing], way, run_id, digest, from_owner, now
         )
     turn_id, ordinal, at = turn
+    for index, message in enumerate(messages):
+        if known[index] is None:
+            known[index] = _half_written(connection, turn_id, message, way, known)
     for index, message_id in enumerate(known):
         if message_id is not None:
             _claim(connection, session.id, message_id, messages[index], way)
@@ -211,6 +214,25 @@ def _by_content(
         if message_id in taken:
             continue
         if said_at is None or abs(at - said_at) <= limits.SAME_TURN_WINDOW_MS:
+            return int(message_id)
+    return None
+
+
+def _half_written(
+    connection: apsw.Connection, turn_id: int, message: Message, way: Way, taken: Sequence[int | None]
+) -> int | None:
+    """The answer in this turn that this one is without an id to tell it, where one of two ways read it while it was
+    being written: of the same moment, and one text the beginning of the other."""
+    if message.role != "assistant" or message.at is None or not message.text:
+        return None
+    rows = all_rows(
+        connection,
+        "SELECT id, text FROM messages m WHERE turn_id = ? AND at = ? AND role = ? AND text <> ''"
+        " AND NOT EXISTS (SELECT 1 FROM message_entries e WHERE e.message_id = m.id AND e.way = ?) ORDER BY position",
+        (turn_id, message.at, message.role, way),
+    )
+    for message_id, text in rows:
+        if message_id not in taken and (message.text.startswith(text) or text.startswith(message.text)):
             return int(message_id)
     return None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory_sqlite import Memory, errors
+from memory_sqlite import Memory, errors, limits
 from memory_sqlite.config import Settings
 
 
@@ -63,3 +63,20 @@ def test_ones_own_line_in_a_days_file_is_read_past_the_lines_of_others(tmp_path:
         assert (passage.text, passage.truncated) == ("I love water\n", False)
         with pytest.raises(errors.AccessDenied):
             memory.get(path, session="room")
+
+
+def test_what_ails_the_notes_is_told_to_their_readers_alone(tmp_path: Path) -> None:
+    """A note that cannot be read is a warning for the operator and the owner; a room does not learn of it."""
+    workspace = tmp_path / "ws"
+    (workspace / "memory").mkdir(parents=True)
+    (workspace / "memory" / "fine.md").write_text("granite\n")
+    with (workspace / "memory" / "huge.md").open("wb") as note:
+        note.truncate(limits.NOTE_MAX_BYTES + 1)
+    with Memory.open(settings=Settings(data_dir=tmp_path / "data", workspace=workspace)) as memory:
+        say(memory, "room", "The granite swap.", chat_type="group")
+        say(memory, "dm", "The granite key.", **OWNER)
+        told = memory.search("granite").warnings
+        assert told
+        assert memory.search("granite", session="dm").warnings == told
+        assert not set(told) & set(memory.search("granite", session="room").warnings)
+        assert not set(told) & set(memory.explain("granite", session="room").warnings)

@@ -33,6 +33,15 @@ IMPORTED = [
     "ok", "status", "files", "sessions", "turns_stored", "turns_known", "messages", "episodes", "facts", "shortened",
     "redactions", "refused", "ignored", "forgotten", "unknown_sessions", "unchanged", "seconds", "problems",
 ]  # fmt: skip
+EXPORTED = ["ok", "status", "path", "agent", "lines", "bytes", "counts", "seconds"]
+MERGED = [
+    "ok", "status", "dry_run", "agent", "exported_at", "same_key", "lines", "added", "updated", "present", "conflicts",
+    "forgotten", "left", "moved", "redactions", "searchable", "seconds", "problems",
+]  # fmt: skip
+LINES = [
+    "tombstone", "session", "turn", "message", "record", "record_source", "accepted_run", "accepted_advancement",
+    "outbox", "recall",
+]  # fmt: skip
 INDEXED = [
     "ok", "status", "generation", "added", "changed", "removed", "unchanged", "chunks", "applied_changes", "seconds",
     "problems", "vectors",
@@ -176,6 +185,19 @@ def test_documents_of_imports(tmp_path: Path) -> None:
     assert report["problems"][0]["line"] == 3
     again = call("import", "transcripts", str(transcript))
     assert (again["turns_stored"], again["turns_known"] + again["unchanged"]) == (0, 1)
+
+
+def test_documents_of_exports(tmp_path: Path) -> None:
+    """Out and in again: the fields of both, in order, and every kind of line in each mapping."""
+    call("remember", "--user", "I love oolong tea.")
+    exported = call("export", str(tmp_path / "a.jsonl"))
+    assert list(exported) == EXPORTED
+    assert list(exported["counts"]) == LINES
+    merged = call("import", str(tmp_path / "a.jsonl"), "--agent", "copy")
+    assert list(merged) == MERGED
+    for outcome in ("added", "updated", "present", "conflicts", "forgotten", "left"):
+        assert list(merged[outcome]) == LINES
+    assert merged["added"]["message"] == exported["counts"]["message"] == 1
 
 
 def test_remember_reads_a_document(tmp_path: Path) -> None:

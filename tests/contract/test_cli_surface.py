@@ -101,7 +101,7 @@ def test_mistyped_command_names_the_nearest() -> None:
     assert "'search'" in call("serch").stderr
 
 
-GROUPS = {"import": ("transcripts", "layered"), "facts": ("list", "add", "remove")}
+GROUPS = {"import": ("transcripts", "layered", "jsonl"), "facts": ("list", "add", "remove")}
 
 
 def test_every_command_teaches() -> None:

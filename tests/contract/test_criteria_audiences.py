@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from memory_sqlite import errors, limits
+from memory_sqlite.host import audiences
 from memory_sqlite.host.audiences import Audiences
 from memory_sqlite.host.memory_host import MemoryHost
 from memory_sqlite.host.session_rows import SessionRow, SessionRows, SpawnReceipt
@@ -160,6 +161,7 @@ DEFECTS: list[tuple[str, SessionRow, str]] = [
     ("navigation parent that is another", _child(navigation_parent="agent:main:direct:b"), "ineligible"),
     ("malformed spawner id", _child(spawned_by=_receipt(parent_session_id=sid(0).upper() + "Z")), "ineligible"),
     ("empty recorded revision", _child(spawned_by=_receipt(parent_revision="")), "ineligible"),
+    ("receipt that is none", _child(spawned_by={"parent_key": KEY}), "ineligible"),
     ("spawner of another agent", _child(spawned_by=_receipt(parent_key="agent:other:direct:a")), "ineligible"),
     ("key of another form", _child(spawned_by=_receipt(parent_key="direct")), "ineligible"),
     ("its own parent", _child(spawned_by=_receipt(parent_key=CHILD, parent_session_id=sid(1))), "ineligible"),
@@ -464,6 +466,32 @@ def test_criterion_068_delegate_is_its_own_object_bound_to_the_child() -> None:
     run(work)
 
 
+def test_criterion_068_delegation_waits_for_a_write_of_the_child() -> None:
+    """A child that is being reset is delegated to in its new life; a parent that ends meanwhile ends the delegate."""
+
+    async def work() -> None:
+        world = World()
+        world.chain(2)
+        parent = await world.mint()
+        with world.rows.publishing(CHILD):
+            delegating = asyncio.ensure_future(world.audiences.delegate(parent, child_key=CHILD))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not delegating.done()
+            world.rows.update(CHILD, lifecycle_revision="r9")
+        delegate = await delegating
+        world.audiences.assert_current(delegate, CHILD)
+        with world.rows.publishing(CHILD):
+            delegating = asyncio.ensure_future(world.audiences.delegate(parent, child_key=CHILD))
+            await asyncio.sleep(0)
+            world.rows.update(KEY, lifecycle_revision="r9")
+        late = await delegating
+        with pytest.raises(errors.CallerNotCurrent, match=STALE):
+            world.audiences.assert_current(late, CHILD)
+
+    run(work)
+
+
 def test_criterion_068_delegation_is_refused_where_there_is_no_such_child() -> None:
     """A child of another agent, without a row, with a malformed id; a forged or stale parent."""
 
@@ -475,11 +503,12 @@ def test_criterion_068_delegation_is_refused_where_there_is_no_such_child() -> N
         world.rows.put(SessionRow("agent:main:subagent:bad", "bad", None, "direct"))
         for key, kind in (
             ("agent:other:direct:a", "ineligible"),
+            (None, "ineligible"),
             ("agent:main:subagent:none", "unverified"),
             ("agent:main:subagent:bad", "ineligible"),
         ):
             with pytest.raises(errors.AudienceDenied) as denied:
-                await world.audiences.delegate(parent, child_key=key)
+                await world.audiences.delegate(parent, child_key=key)  # type: ignore[arg-type]
             assert denied.value.kind == kind
         with pytest.raises(errors.CallerNotCurrent, match=FORGED):
             await world.audiences.delegate(OwnerPrivateAudience("main"), child_key=CHILD)
@@ -596,7 +625,10 @@ def test_keys_of_another_form() -> None:
 
 
 def test_only_the_minted_object_counts() -> None:
-    """Copies, pickles and equal ones grant nothing, and neither does a minted one whose fields were changed."""
+    """Copies, pickles and equal ones grant nothing, nor does a minted one whose fields or class were changed."""
+
+    class Disguised(ConversationAudience):
+        pass
 
     async def work() -> None:
         world = World()
@@ -607,6 +639,10 @@ def test_only_the_minted_object_counts() -> None:
             assert not world.audiences.is_minted(other)
             with pytest.raises(errors.CallerNotCurrent, match=FORGED):
                 world.audiences.assert_current(other, KEY)  # type: ignore[arg-type]
+        assert world.audiences.is_minted(minted)
+        object.__setattr__(minted, "__class__", Disguised)
+        assert not world.audiences.is_minted(minted)
+        object.__setattr__(minted, "__class__", ConversationAudience)
         assert world.audiences.is_minted(minted)
         object.__setattr__(minted, "session_key", "agent:main:group:other")
         with pytest.raises(errors.CallerNotCurrent, match=FORGED):
@@ -629,6 +665,38 @@ def test_collected_audience_leaves_nothing_behind() -> None:
         assert world.rows.watched() == {}
 
     run(work)
+
+
+def test_audience_that_is_collected_inside_a_write_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector runs anywhere: one audience goes while another thread writes a row, and one while a third is being
+    minted. Neither of the two threads waits for the other."""
+    world = World()
+    world.root()
+    held = [asyncio.run(world.mint()) for _ in range(2)]
+    minting, writing = threading.Event(), threading.Event()
+    plain = audiences._content
+
+    def in_the_middle(audience: MemoryAudience) -> tuple[Any, ...]:
+        if threading.current_thread() is minter and not minting.is_set():
+            minting.set()
+            writing.wait()
+            held.pop()
+        return plain(audience)
+
+    def told(row: SessionRow | None) -> None:
+        writing.set()
+        held.pop()
+
+    monkeypatch.setattr(audiences, "_content", in_the_middle)
+    world.rows.watch("agent:main:direct:b", told)
+    minter = threading.Thread(target=lambda: asyncio.run(world.mint()), daemon=True)
+    writer = threading.Thread(target=lambda: world.root(key="agent:main:direct:b"), daemon=True)
+    minter.start()
+    minting.wait()
+    writer.start()
+    for thread in (minter, writer):
+        thread.join()
+    assert held == []
 
 
 def test_currency_is_asked_in_threads_while_rows_move() -> None:

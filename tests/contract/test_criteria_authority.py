@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memory_sqlite import Memory, errors
+from memory_sqlite import Memory, errors, limits
 from memory_sqlite.agent.answer import answer
 from memory_sqlite.config import Settings
 from memory_sqlite.runtime.callers import (
@@ -127,7 +127,7 @@ async def refusals(memory: Memory, authority: CallerAuthority, **more: Any) -> N
         await handle.candidates(CandidateRequest("project")),
     ):
         assert page.hits == () and page.warning and page.coverage == "partial"
-    for reference in ("note:memory/note.md", "message:1", "message:3", "message:99"):
+    for reference in ("note:memory/note.md", "message:1", "message:3", "message:99", "nothing"):
         with pytest.raises(errors.AccessDenied):
             await handle.get(GetRequest(Reference("memory-sqlite", reference)))
     assert (await handle.health()).status == "ready"
@@ -173,6 +173,26 @@ def test_criterion_054_the_root_is_the_audiences_not_the_callers(memory: Memory)
 
     page = asyncio.run(run())
     assert (page.hits, page.warning) == ((), None), "nothing tells that others speak of it"
+
+
+def test_what_ails_the_owners_notes_is_not_told_in_a_room(memory: Memory) -> None:
+    """Not that there are notes, nor how many of them cannot be read."""
+    assert memory.settings.workspace is not None
+    for number in range(3):
+        with (memory.settings.workspace / "memory" / f"huge{number}.md").open("wb") as note:
+            note.truncate(limits.NOTE_MAX_BYTES + 1)
+    rooms = memory.rooms()
+    assert rooms is not None
+    rooms.opened.looked_at = None  # as after a second: the next search looks at the notes
+
+    async def run(authority: CallerAuthority) -> list[str]:
+        handle = await handle_of(memory, authority)
+        pages = [await handle.search(SearchRequest("walnut")), await handle.candidates(CandidateRequest("trigger"))]
+        return [page.warning or "" for page in pages]
+
+    assert all("3 notes" in warning for warning in asyncio.run(run(owner())))
+    for warning in asyncio.run(run(conversation(ROOM))):
+        assert "note" not in warning and "3" not in warning
 
 
 def test_criterion_055_an_operator_is_no_owner(memory: Memory) -> None:
@@ -423,6 +443,24 @@ def test_a_recall_pass_admits_what_it_allows_and_no_more(memory: Memory, key: st
     assert read(memory, everything).isdisjoint({"room", "other-room", "stranger"})
 
 
+def test_what_was_asked_again_does_not_hide_what_was_said_before(memory: Memory) -> None:
+    """The anchor's own copy of a sentence is newer, and may not be shown: the other conversation's is."""
+    again = "The ferry to the island leaves at seven from the northern pier."
+    for key in ("agent:main:third", DIRECT):
+        said = [{"role": "user", "content": again}]
+        memory.remember(session=key, messages=said, chat_type="direct", sender_is_owner=True)
+
+    async def run() -> None:
+        handle = await handle_of(memory, session(None, DIRECT, recall=ConversationRecall(DIRECT, "sessions")))
+        page = await handle.search(SearchRequest("when does the ferry to the island leave?"))
+        assert page.hits
+        assert again in page.hits[0].excerpt
+        third = next(row["token"] for row in memory.sessions() if row["session"] == "agent:main:third")
+        assert all(third in hit.citations[0].label for hit in page.hits)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     ("key", "recall", "sandboxed"),
     [
@@ -438,8 +476,26 @@ def test_a_recall_pass_admits_what_it_allows_and_no_more(memory: Memory, key: st
     ],
 )
 def test_an_invalid_pass_admits_nothing(memory: Memory, key: str, recall: ConversationRecall, sandboxed: bool) -> None:
-    """A stranger's chat and a room are no private conversations; a sandbox is none either."""
-    assert seen(memory, session(None, key, sandboxed=sandboxed, recall=recall)) == set()
+    """A stranger's chat and a room are no private conversations; a sandbox is none either. It is said, and no read is
+    anything but denied."""
+    authority = session(None, key, sandboxed=sandboxed, recall=recall)
+    assert seen(memory, authority) == set()
+    asyncio.run(refusals(memory, authority))
+
+
+def test_a_pass_for_sessions_says_that_it_admits_nothing_else(memory: Memory) -> None:
+    """What is refused is no empty success."""
+
+    async def run() -> None:
+        handle = await handle_of(memory, session(None, DIRECT, recall=ConversationRecall(DIRECT, "sessions")))
+        for page in (
+            await handle.search(SearchRequest("granite", sources=("memory",))),
+            await handle.candidates(CandidateRequest("trigger")),
+        ):
+            assert (page.hits, page.coverage) == ((), "partial")
+            assert page.warning is not None and "pass" in page.warning
+
+    asyncio.run(run())
 
 
 def test_a_conversation_is_given_no_pass(memory: Memory) -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from memory_sqlite import errors
 from memory_sqlite.host.memory_host import MemoryHost
-from memory_sqlite.host.pages import is_injectable
 from memory_sqlite.host.scripted import EVERYTHING, PLAIN, ScriptedHandle, ScriptedProvider
 from memory_sqlite.host.session_rows import SessionRow
 from memory_sqlite.host.slots import Plugin
 from memory_sqlite.host.tools import caller_of_tool
+from memory_sqlite.recall import project_candidates, trigger_scores
 from memory_sqlite.runtime.callers import (
     CallerContext,
     ConversationRecall,
@@ -318,16 +318,16 @@ def test_criterion_018_malformed_capabilities_close_once_and_raise(declared: Any
     assert world.provider.calls == ["open", "close"]
 
 
-@pytest.mark.parametrize("missing", ["search", "get", "health"])
+@pytest.mark.parametrize("missing", ["search", "get", "health", "close"])
 def test_criterion_018_missing_methods_close_once_and_raise(missing: str) -> None:
-    """A handle without one of the four methods is none."""
+    """A handle without one of the four methods is none; what cannot be closed is refused like the others."""
     world = World()
     handle = ScriptedHandle(world.provider)
     setattr(handle, missing, None)
     world.provider.answers["open"] = OpenResult(handle)
     with pytest.raises(errors.ProviderInvalid, match=f"^{BAD_HANDLE}$"):
         asyncio.run(world.open())
-    assert world.provider.calls == ["open", "close"]
+    assert world.provider.calls == (["open"] if missing == "close" else ["open", "close"])
 
 
 @pytest.mark.parametrize("kinds", [(), ("trigger",)])
@@ -361,6 +361,9 @@ def test_criterion_020_failed_open_never_leads_to_legacy() -> None:
         world.provider.answers["open"] = OpenResult(None, "memory is disabled for this agent")
         result = await world.open()
         assert result == OpenResult(None, "memory is disabled for this agent", "scripted", "native")
+        for said in (None, "", 5):
+            world.provider.answers["open"] = OpenResult(None, said)  # type: ignore[arg-type]
+            assert await world.open() == OpenResult(None, "memory plugin unavailable", "scripted", "native")
 
         def fail() -> None:
             raise RuntimeError("no")
@@ -461,6 +464,43 @@ def test_criterion_023_after_close_everything_raises_and_close_runs_once() -> No
             with pytest.raises(errors.ProviderUnavailable, match=r"^memory provider handle is closed$"):
                 await call()
         assert world.provider.calls == ["open", "close"]
+
+    run(work)
+
+
+class Refreshing(ScriptedHandle):
+    """A handle that can be refreshed."""
+
+    async def refresh(self) -> Any:
+        return await self._provider.play("refresh")
+
+
+@pytest.mark.parametrize("ending", ["close", "caller", "audience", "retired", "during"])
+def test_criterion_023_refresh_is_a_call_like_the_others(ending: str) -> None:
+    """There where the provider has it; refused after the close, to who lapsed and when the plugin is gone; who lapses
+    meanwhile hears so."""
+
+    async def work() -> None:
+        world = World()
+        assert not hasattr(await world.handle(), "refresh")
+        world.provider.answers["open"] = OpenResult(Refreshing(world.provider))
+        handle = await world.handle(await world.audience())
+        assert await handle.refresh() is None
+        if ending == "close":
+            await handle.close()
+        elif ending == "caller":
+            world.revoked = True
+        elif ending == "audience":
+            reset_session(world, "r2")
+        elif ending == "retired":
+            assert world.instance is not None
+            world.instance.retire()
+        else:
+            world.provider.before["refresh"] = lambda: reset_session(world, "r2")
+        expected = errors.ProviderUnavailable if ending in ("close", "retired") else errors.CallerNotCurrent
+        with pytest.raises(expected):
+            await handle.refresh()
+        assert world.provider.count("refresh") == (2 if ending == "during" else 1)
 
     run(work)
 
@@ -710,20 +750,26 @@ def test_abort_ends_the_wait_for_a_provider_that_hangs() -> None:
 
 
 def test_provider_that_gives_up_by_itself_does_not_cancel_the_caller() -> None:
-    """``CancelledError`` out of a provider, though nobody cancelled, is a failure like any other."""
+    """``CancelledError`` out of a provider, though nobody cancelled, and what is no ``Exception`` at all: failures like
+    any other, in ``open``, in a call and in ``close``."""
 
-    async def work() -> None:
+    class Odd(BaseException):
+        pass
+
+    async def work(raised: type[BaseException], expected: type[Exception]) -> None:
         world = World()
         handle = await world.handle()
 
         def give_up() -> None:
-            raise asyncio.CancelledError
+            raise raised
 
-        world.provider.before["search"] = give_up
-        with pytest.raises(errors.Cancelled):
-            await handle.search(SearchRequest("q"))
+        world.provider.before.update(dict.fromkeys(("open", "search", "close"), give_up))
+        for call in (lambda: handle.search(SearchRequest("q")), handle.close, world.open):
+            with pytest.raises(expected):
+                await call()
 
-    run(work)
+    asyncio.run(work(asyncio.CancelledError, errors.Cancelled))
+    asyncio.run(work(Odd, errors.ProviderInvalid))
 
 
 def _plain() -> World:
@@ -842,6 +888,14 @@ def test_criterion_035_foreign_references_in_answers_are_refused(method: str, an
         ("search", SearchPage((ProviderHit(OWN, "x", citations="abc"),))),  # type: ignore[arg-type]
         ("search", SearchPage((ProviderHit(OWN, "x", citations=(5,)),))),  # type: ignore[arg-type]
         ("search", SearchPage((ProviderHit(OWN, "x", automatic_recall=True),))),  # type: ignore[arg-type]
+        ("search", SearchPage((ProviderHit(OWN, "x", 10**400),))),
+        ("search", SearchPage((ProviderHit(OWN, "x", source=5),))),  # type: ignore[arg-type]
+        ("search", SearchPage((ProviderHit(Reference("scripted", "1", revision=5), "x"),))),  # type: ignore[arg-type]
+        ("search", SearchPage((ProviderHit(OWN, "x", citations=(Citation("c", url=5),)),))),  # type: ignore[arg-type]
+        ("search", SearchPage((ProviderHit(OWN, "x", citations=(Citation("c", start_line="1"),)),))),  # type: ignore[arg-type]
+        ("search", SearchPage((ProviderHit(OWN, "x", automatic_recall=AutomaticRecall(True, "abc")),))),  # type: ignore[arg-type]
+        ("search", SearchPage((ProviderHit(OWN, "x", automatic_recall=AutomaticRecall(True, (5,))),))),  # type: ignore[arg-type]
+        ("search", SearchPage((ProviderHit(OWN, "x", automatic_recall=AutomaticRecall(True, importance="x")),))),  # type: ignore[arg-type]
         ("search", SearchPage((), next_cursor=5)),  # type: ignore[arg-type]
         ("search", SearchPage((), coverage="most")),  # type: ignore[arg-type]
         ("candidates", {}),
@@ -849,8 +903,13 @@ def test_criterion_035_foreign_references_in_answers_are_refused(method: str, an
         ("get", ""),
         ("get", Found(OWN, None)),  # type: ignore[arg-type]
         ("get", Found(None, "x")),  # type: ignore[arg-type]
+        ("get", Found(OWN, "x", lines="1")),  # type: ignore[arg-type]
+        ("get", Found(OWN, "x", truncated=1)),  # type: ignore[arg-type]
+        ("get", NotFound("ok")),  # type: ignore[arg-type]
         ("health", None),
         ("health", Health("fine")),  # type: ignore[arg-type]
+        ("health", Health("ready", 5)),  # type: ignore[arg-type]
+        ("health", Health("ready", details=[])),  # type: ignore[arg-type]
     ],
 )
 def test_rubbish_of_a_provider_is_an_error(method: str, answer: Any) -> None:
@@ -863,6 +922,42 @@ def test_rubbish_of_a_provider_is_an_error(method: str, answer: Any) -> None:
         call = dict(zip(("search", "get", "health", "candidates"), await _everything(handle), strict=True))[method]
         with pytest.raises(errors.ProviderInvalid):
             await call()
+
+    run(work)
+
+
+class Shifting(Reference):
+    """A reference that is the provider's own when it is first looked at, and another's from then on."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "provider_id":
+            return super().__getattribute__(name)
+        looked_at = self.__dict__.setdefault("looked_at", [])
+        looked_at.append(name)
+        return "scripted" if len(looked_at) == 1 else "other"
+
+
+def test_criterion_035_what_was_looked_at_is_what_is_given_out() -> None:
+    """Answers of classes of the provider's own come out in the contract's, and cannot become others afterwards."""
+
+    async def work() -> None:
+        world = World()
+        handle = await world.handle()
+
+        def shifting() -> Reference:
+            reference = Shifting("scripted", "1")
+            reference.__dict__.clear()
+            reference.__dict__.update(id="1", revision=None, fragment=None)
+            return reference
+
+        hit = ProviderHit(shifting(), "x", citations=(Citation("c", shifting()),))
+        world.provider.answers["search"] = type("Page", (SearchPage,), {})((hit,))
+        page = await handle.search(SearchRequest("q"))
+        assert page == SearchPage((ProviderHit(OWN, "x", citations=(Citation("c", OWN),)),))
+        world.provider.answers["get"] = type("Text", (Found,), {})(shifting(), "x")
+        assert await handle.get(GetRequest(OWN)) == Found(OWN, "x")
+        for answer in (page, page.hits[0].reference, page.hits[0].citations[0].reference):
+            assert type(answer) in (SearchPage, Reference)
 
     run(work)
 
@@ -903,9 +998,22 @@ def test_not_found_comes_through_and_hits_come_as_a_tuple() -> None:
 
 @pytest.mark.parametrize("eligible", [True, False, 1, "true", None])
 def test_criterion_048_injectable_only_when_explicitly_eligible(eligible: Any) -> None:
-    """Nothing but the truth value itself; missing metadata never permits it."""
-    assert not is_injectable(ProviderHit(OWN, "x"))
-    assert is_injectable(ProviderHit(OWN, "x", automatic_recall=AutomaticRecall(eligible))) is (eligible is True)
+    """In both lanes nothing but the truth value itself, as the host gives it out; missing metadata never permits it."""
+
+    async def work() -> None:
+        world = World()
+        handle = await world.handle()
+        said = AutomaticRecall(eligible, ("p",), "tea")
+        world.provider.answers["candidates"] = SearchPage(
+            (ProviderHit(OWN, "x", 1.0, automatic_recall=said), ProviderHit(Reference("scripted", "2"), "y", 1.0))
+        )
+        page = await handle.candidates(CandidateRequest("project"))
+        expected = [OWN] if eligible is True else []
+        by_project = project_candidates.chosen(page.hits, frozenset({"p"}))
+        by_trigger = trigger_scores.chosen("tea", page.hits, frozenset({"p"}))
+        assert [hit.reference for hit in by_project] == [hit.reference for hit in by_trigger] == expected
+
+    run(work)
 
 
 def test_criterion_059_revocation_leaves_the_signal_and_stops_the_next_effect() -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from memory_sqlite import Memory, errors
-from memory_sqlite.config import Settings
+from memory_sqlite.config import ExtraPath, Settings
 from memory_sqlite.embeddings import registry
 from memory_sqlite.embeddings.protocol import CostClass, EmbeddingIdentity, InputLimits, Weight
 from memory_sqlite.runtime.callers import ConversationRecall
@@ -253,6 +253,12 @@ def test_criterion_011_nothing_but_notes_is_listed(told: Memory, workspace: Path
     artifacts = told.capability().public_artifacts
     assert artifacts is not None
     assert [one.relative_path for one in asyncio.run(artifacts.list_artifacts({}))] == ["MEMORY.md"]
+    outside = (ExtraPath(str(tmp_path / "elsewhere.md")),)
+    settings = replace(told.settings, data_dir=tmp_path / "other", extra_paths=outside)
+    with Memory.open(settings=settings) as wider:
+        artifacts = wider.capability().public_artifacts
+        assert artifacts is not None
+        assert [one.relative_path for one in asyncio.run(artifacts.list_artifacts({}))] == ["MEMORY.md"]
 
 
 # --- 147: the tools that are named ----------------------------------------------------------------------------------

@@ -249,6 +249,22 @@ def test_criterion_109_other_triggers_degrade_the_turn_alone(memory: Memory, tri
     asyncio.run(scene())
 
 
+@pytest.mark.parametrize("turn_id", ["", " ", "a\0b", "\ud800", "é" * 257, 5, None, []])
+def test_criterion_109_a_receipt_whose_id_is_no_key_degrades_that_turn_alone(memory: Memory, turn_id: Any) -> None:
+    """Kept, it would be refused by its engine for ever and hold up every turn after it."""
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        turn = await kit.begin(turn_id)
+        assert turn.degraded and turn.engine.is_legacy
+        await turn.finish(kit.well(kit.answer()))
+        await turn.close()
+        assert kit.outbox.due() == [] and not kit.host._running
+        assert (await kit.whole("é" * 256)).degraded is None
+
+    asyncio.run(scene())
+
+
 def admitted_turn(admission: Any, owner: str = "notes-plugin", engine: str = "notes") -> Any:
     from memory_sqlite.host.engines.turn_rows import AdmittedTurn
 
@@ -348,6 +364,50 @@ def test_criterion_110_no_read_of_an_engine_returns_the_admitted_entry_or_later(
             agent_id="main", session_key=PARTS.SESSION, session_id=PARTS.SESSION_ID, cursor=kit.engine.cursor
         )
         assert [entry.message["content"] for entry in page.entries] == ["now", "of the turn", "done"]
+
+    asyncio.run(scene())
+
+
+def test_criterion_110_the_engine_that_commits_a_turn_may_read_it(memory: Memory) -> None:
+    """Accepted, the turn is over: nothing of it is fenced off while it is committed."""
+
+    async def scene() -> None:
+        kit = fenced_kit(memory)
+        plain, seen = kit.engine.commit_turn, []
+
+        async def commit_turn(**given: Any) -> Any:
+            page = await kit.host.transcript_delta(
+                agent_id="main", session_key=PARTS.SESSION, session_id=PARTS.SESSION_ID, cursor="2"
+            )
+            seen.extend(entry.message["content"] for entry in page.entries)
+            return await plain(**given)
+
+        kit.engine.commit_turn = commit_turn
+        assert (await kit.whole("t1", "now")).degraded is None
+        assert seen == ["now", "hi"]
+
+    asyncio.run(scene())
+
+
+def test_criterion_110_of_several_running_turns_the_earliest_entry_counts(memory: Memory) -> None:
+    """In whichever order they begin and end."""
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        early, late = kit.admit("t1"), kit.admit("t2")
+        second = await kit.host.begin_turn(kit.request(late))
+        first = await kit.host.begin_turn(kit.request(early))
+        for turn, position in ((None, 1), (first, 2)):
+            if turn is not None:
+                await turn.close()
+            assert kit.host.fence_of("main", PARTS.SESSION).position == position
+        await second.close()
+        third = await kit.host.begin_turn(kit.request(kit.admit("t3")))
+        assert kit.host.fence_of("main", PARTS.SESSION).position == 3
+        fourth = await kit.begin("t4")
+        await fourth.close()
+        assert kit.host.fence_of("main", PARTS.SESSION).position == 3
+        await third.close()
 
     asyncio.run(scene())
 
@@ -799,6 +859,18 @@ def test_criterion_127_dispose_runs_once_after_retained_work(memory: Memory) -> 
     asyncio.run(scene())
 
 
+def test_criterion_127_a_turn_that_is_closed_while_it_ends_keeps_its_engine_until_then(memory: Memory) -> None:
+    """Whoever closes does not dispose of the engine under the commit that another task waits for."""
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        turn = await kit.begin("t1")
+        await asyncio.gather(turn.finish(kit.well(kit.answer())), turn.close())
+        assert kit.engine.methods == ["commit_turn", "maintain", "dispose"]
+
+    asyncio.run(scene())
+
+
 def test_criterion_127_an_instance_shared_by_turns_is_disposed_of_when_the_last_lets_go(memory: Memory) -> None:
     """A factory may return one instance again and again: never under a turn that runs, never twice."""
 
@@ -960,6 +1032,142 @@ def test_criterion_125_cancelling_the_callers_task_is_the_callers_abort_and_an_e
         assert list((await turn.assemble(HISTORY, pending=NOW)).messages) == [*HISTORY, *NOW]
         await turn.close()
         assert kit.registry.quarantined("notes")
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("method", ["factory", "bootstrap", "assemble", "commit_turn", "maintain"])
+def test_criterion_125_what_is_no_exception_does_not_end_the_users_turn(memory: Memory, method: str) -> None:
+    """An engine that raises past every ``except Exception`` fails like any other: the turn completes, and a commit that
+    failed so counts as an attempt."""
+
+    class Odd(BaseException):
+        pass
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        kit.engine.fails[method] = Odd()
+
+        def factory(context: FactoryContext) -> Any:
+            raise Odd
+
+        if method == "factory":
+            kit.registry.register("notes", factory, plugin_id="notes-plugin")
+        turn = await kit.begin("t1", session_file="s.jsonl")
+        await turn.bootstrap()
+        result = await turn.assemble(HISTORY, pending=NOW)
+        assert list(result.messages)[-3:] == [*HISTORY, *NOW]
+        await turn.finish(kit.well(kit.answer()))
+        await turn.close()
+        assert kit.registry.quarantined("notes")
+        row = kit.outbox.row("t1")
+        assert (None if row is None else row.attempts) == (1 if method == "commit_turn" else None)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("requirements", ["x", 5, {"agent-run": 5, "manual-compact": 5}])
+def test_criterion_125_declarations_that_cannot_be_read_are_the_engines_failure(
+    memory: Memory, requirements: Any
+) -> None:
+    """Turns, runs and compactions go on without it, and it is disposed of."""
+
+    async def scene() -> None:
+        kit = Kit(memory, Engine(host_requirements=requirements))
+        turn = await kit.whole("t1")
+        assert turn.degraded == "what it declares cannot be read"
+        kit.engine = Engine(host_requirements=requirements)
+        assert (await kit.host.begin_run(kit.request(None))).engine.is_legacy and kit.registry.quarantined("notes")
+        assert (await kit.host.compact({"session_id": "s", "session_key": "k"})).ok is False
+        await kit.engine.asked("dispose")
+
+    asyncio.run(scene())
+
+
+def test_criterion_125_an_assembly_of_a_class_of_its_own_is_taken(memory: Memory) -> None:
+    """With the fields that it has; the number of its tokens must be one."""
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        kit.engine.answers["assemble"] = SimpleNamespace(
+            messages=[*HISTORY], estimated_tokens=3, system_prompt_addition="more", own="x"
+        )
+        turn = await kit.begin("t1")
+        result = await turn.assemble(HISTORY, pending=NOW, count=lambda messages: 1)
+        assert result == PARTS.AssembleResult((*HISTORY, *NOW), 4, system_prompt_addition="more")
+        await turn.close()
+        for tokens in (None, -1, True, 2.5):
+            kit.engine.answers["assemble"] = SimpleNamespace(messages=[], estimated_tokens=tokens)
+            turn = await kit.begin("t2")
+            assert list((await turn.assemble(HISTORY, pending=NOW)).messages) == [*HISTORY, *NOW] and turn.degraded
+            await turn.close()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("operation", ["turn", "run", "compact", "spawn"])
+def test_criterion_125_an_abort_ends_the_waiting_for_a_factory(memory: Memory, operation: str) -> None:
+    """A factory that hangs holds nobody who no longer wants to wait; the engine that it makes all the same is disposed
+    of, and the abort is no failure of it."""
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        signal, inside, go_on = AbortSignal(), asyncio.Event(), asyncio.Event()
+
+        async def factory(context: FactoryContext) -> Any:
+            inside.set()
+            try:
+                await go_on.wait()
+            except asyncio.CancelledError:
+                await go_on.wait()
+            return kit.engine
+
+        kit.registry.register("notes", factory, plugin_id="notes-plugin")
+        call = {
+            "turn": lambda: kit.begin("t1", signal=signal),
+            "run": lambda: kit.host.begin_run(kit.request(None, signal=signal)),
+            "compact": lambda: kit.host.compact({"session_id": "s", "session_key": "k"}, signal),
+            "spawn": lambda: kit.host.prepare_subagent_spawn({"parent_session_key": "p"}, signal),
+        }[operation]
+        waiting = asyncio.ensure_future(call())
+        await inside.wait()
+        signal.abort()
+        try:
+            with pytest.raises(errors.Cancelled):
+                await waiting
+            assert kit.registry.quarantined("notes") is None and kit.kept("t1") is None
+        finally:
+            go_on.set()  # whatever this test comes to, the factory comes to an end
+        await kit.engine.asked("dispose")
+        assert kit.engine.methods == ["dispose"]
+
+    asyncio.run(scene())
+
+
+def test_criterion_127_a_turn_that_is_cancelled_while_it_begins_leaves_nothing_behind(memory: Memory) -> None:
+    """The host's task is cancelled while it waits for an earlier delivery: no fence stands, the engine is let go."""
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        gate = kit.engine.gates["commit_turn"] = asyncio.Event()
+        first = await kit.begin("t1")
+        finishing = asyncio.ensure_future(first.finish(kit.well(kit.answer())))
+        await kit.engine.asked("commit_turn")
+        finishing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await finishing
+        kit.engine = Engine()
+        beginning = asyncio.ensure_future(kit.begin("t2"))
+        await kit.happenings.until(lambda: len(kit.waited) == 2)
+        assert kit.host.fence_of("main", PARTS.SESSION) is not None
+        beginning.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await beginning
+        assert kit.host.fence_of("main", PARTS.SESSION) is None and not kit.host._running
+        await kit.engine.asked("dispose")
+        gate.set()
+        await kit.host.settle()
+        await first.close()
 
     asyncio.run(scene())
 

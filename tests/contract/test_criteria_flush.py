@@ -722,3 +722,14 @@ def test_tools_of_a_plugin_that_was_retired_are_not_called() -> None:
     made.keep.answer = goes
     made.model.script = calling("keep")
     assert (made.flush().status, len(made.keep.made)) == ("failed", 1)
+
+
+def test_a_tools_plan_of_the_released_resolver_is_refused() -> None:
+    """Also when it states all of its timing: what that resolver returns is a file plan and nothing else."""
+    plan = replace(
+        TOOLS_PLAN, soft_threshold_tokens=4_000, force_flush_transcript_bytes=2_000_000, reserve_tokens_floor=20_000
+    )
+    made = bench(plan, released=True)
+    outcome = made.flush()
+    assert outcome.status == "skipped" and made.model.turns == []
+    assert outcome.reason is not None and OWNER in outcome.reason and "providerFlushPlanResolver" in outcome.reason

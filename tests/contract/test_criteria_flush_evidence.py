@@ -90,6 +90,8 @@ def test_criterion_100_an_earlier_silent_line_does_not(result: FlushTurnResult) 
     [
         ToolResult("no", is_error=True),
         ToolResult("no", {"status": "error"}),
+        ToolResult("no", {"status": "failed"}),
+        ToolResult("no", {"isError": True}),
         ValueError("no"),
         errors.StoreBusy("no"),
         None,
@@ -410,6 +412,7 @@ def test_criterion_105_links_on_the_way_are_refused(tmp_path: Path) -> None:
     try_with("dangling", lambda place: (place / DAY).symlink_to(outside / "new.md"))
     try_with("folder", lambda place: (place / DAY).mkdir())
     try_with("pipe", lambda place: os.mkfifo(place / DAY))
+    try_with("second-name", lambda place: os.link(outside / "real.md", place / DAY))
     assert sorted(path.name for path in outside.iterdir()) == ["real.md"]
     assert (outside / "real.md").read_text() == "mine"
 
@@ -520,3 +523,22 @@ def test_the_slot_itself_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(made.host.slot, "active", broken)
     assert (made.flush().status, made.model) == ("failed", Model())
+
+
+@pytest.mark.parametrize("ends", ["another life", "deleted"])
+def test_a_flush_that_ends_in_another_life_leaves_its_row_alone(ends: str) -> None:
+    """The turn went well; the session that it was of has ended meanwhile."""
+    made = bench()
+
+    async def script(turn: FlushTurn) -> FlushTurnResult:
+        if ends == "deleted":
+            made.host.rows.delete(KEY)
+        else:
+            made.host.rows.put(replace(ROW, lifecycle_revision="incarnation-2"))
+        return SILENT
+
+    made.model.script = script
+    outcome = made.flush()
+    assert (outcome.status, outcome.record) == ("completed", None)
+    row = made.host.rows.get(KEY)
+    assert row is None or row.memory_flush is None

@@ -424,6 +424,36 @@ def test_criterion_138_a_provider_that_hangs_holds_nobody(change: str) -> None:
     assert native.provider.count("close") == 1
 
 
+@pytest.mark.parametrize("change", ["request abort", "connection close"])
+@pytest.mark.parametrize("world", [Native, Files])
+def test_criterion_138_nobody_who_has_gone_waits_for_a_lease_to_be_given_back(change: str, world: Any) -> None:
+    """It is given back all the same."""
+    made = world()
+
+    async def main() -> Any:
+        connection, signal, inside, may_end, ended = client(), AbortSignal(), *(asyncio.Event() for _ in range(3))
+
+        async def slow() -> None:
+            inside.set()
+            await may_end.wait()
+            ended.set()
+
+        if isinstance(made, Native):
+            made.provider.before["close"] = slow
+        else:
+            made.manager.close = slow
+        params = {"query": "router", "version": 2 if isinstance(made, Native) else 1}
+        asking = asyncio.ensure_future(made.gateway.call("memory.search", params, connection, signal))
+        await inside.wait()
+        CHANGES[change](connection, signal)
+        response = await asking
+        may_end.set()
+        await ended.wait()
+        return response
+
+    assert code(run(main())) == "UNAVAILABLE"
+
+
 @pytest.mark.parametrize("change", sorted(CHANGES))
 @pytest.mark.parametrize("during", ["search", "authorize", "close"])
 def test_criterion_138_version_one_answers_nobody_who_has_gone(change: str, during: str) -> None:
@@ -558,7 +588,7 @@ def test_a_doctors_status_of_a_native_owner_always_answers() -> None:
 
     native.provider.before["open"] = fail
     payload = native.call("doctor.memory.status", {})["payload"]
-    assert payload["health"] == {"status": "unavailable", "message": "cannot be opened"}
+    assert payload["health"] == {"status": "unavailable", "message": "the memory plugin failed (RuntimeError)"}
     native.provider.before.clear()
     connection = client()
     native.provider.before["health"] = connection.close
@@ -656,6 +686,19 @@ def test_a_routed_search_refuses_another_owner_and_a_revoked_one() -> None:
     assert len(search.asked) == 1
     nobody = Files()
     assert code(nobody.call("memory.search.owner", OWNED)) == "UNAVAILABLE" and nobody.opened == []
+
+
+@pytest.mark.parametrize("who", ["owner", "client"])
+def test_a_routed_search_answers_nobody_who_lapsed_while_its_manager_was_closed(who: str) -> None:
+    files, search, owner = routed()
+    connection = client()
+
+    async def close() -> None:
+        (owner.revoke if who == "owner" else connection.invalidate)()
+
+    files.manager.close = close  # type: ignore[method-assign]
+    assert code(files.call("memory.search.owner", OWNED, connection)) == "UNAVAILABLE"
+    assert search.recorded == 1
 
 
 def test_a_routed_search_tells_that_closing_failed() -> None:

@@ -427,6 +427,21 @@ def test_refresh_is_there_only_where_the_manager_syncs() -> None:
     assert not hasattr(adapted(object()), "refresh")
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf"), True, "7"])
+def test_what_is_no_number_counts_as_not_said(number: Any) -> None:
+    """A line, a score, an importance: the hit is shown without it."""
+    hit = {
+        "path": "memory/a.md",
+        "startLine": number,
+        "endLine": 2,
+        "score": number,
+        "snippet": "x",
+        "source": "memory",
+    }
+    page = search(adapted(Manager([hit])))
+    assert (page.hits[0].score, page.hits[0].reference.fragment) == (None, None)
+
+
 def test_rubbish_of_a_manager_is_no_answer() -> None:
     """Neither no list nor a hit without a place becomes an empty page."""
     for rubbish in ("text", None, 3):
@@ -467,6 +482,28 @@ def test_a_caller_that_lapses_between_search_and_authorisation_gets_nothing() ->
     with pytest.raises(errors.CallerNotCurrent):
         search(handle)
     assert runtime.asked == []
+
+
+def test_a_caller_that_lapses_during_authorisation_gets_nothing() -> None:
+    """It is asked once more before anything is released."""
+    lapsed = False
+
+    def check() -> None:
+        if lapsed:
+            raise errors.CallerNotCurrent("memory audience is no longer current")
+
+    class Slow(Runtime):
+        async def authorize_search_hits(self, **said: Any) -> list[Any]:
+            nonlocal lapsed
+            lapsed = True
+            return list(said["hits"])
+
+    manager = Manager()
+    handle = legacy.adapt(
+        manager, runtime=Slow(manager), provider_id="files", agent_id="main", context=CallerContext(OPERATOR, check)
+    )
+    with pytest.raises(errors.CallerNotCurrent):
+        search(handle)
 
 
 def test_opening_asks_the_runtime_for_a_manager() -> None:

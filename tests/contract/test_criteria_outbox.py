@@ -470,6 +470,21 @@ def test_criterion_119_turns_that_run_here_and_other_sessions_are_left_alone(mem
     asyncio.run(scene())
 
 
+def test_criterion_119_a_turn_that_begins_beside_another_does_not_discard_it(memory: Memory) -> None:
+    """Both run in one session, and both are committed, in the order they were admitted in."""
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        first, second = await kit.begin("t1"), await kit.begin("t2")
+        assert first.durable and second.durable and kit.kept("t1") == kit.kept("t2") == "admitted"
+        for turn in (second, first):
+            await turn.finish(kit.well(kit.answer()))
+            await turn.close()
+        assert committed(kit) == ["t1", "t2"]
+
+    asyncio.run(scene())
+
+
 def test_a_failure_of_the_store_leaves_the_turn_to_the_user(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     """A store that cannot be written degrades the turn, and one that fails at the end loses only the engine's copy."""
 
@@ -708,6 +723,7 @@ def test_forgetting_takes_waiting_turns_by_time_person_and_turn(tmp_path: Path) 
         hook = "agent:main:hook:mail:1"
         kit.transcripts.begin(hook, "40000000-0000-4000-8000-000000000004")
         enqueue(kit, "t3", hook)
+        assert memory.forget(hook_sources=["post"]).waiting == 0
         assert memory.forget(hook_sources=["mail"]).waiting == 1
         assert kit.kept("kept") == "accepted"
         assert memory.forget(since=moment(clock.ms - hour), until=moment(clock.ms + hour)).waiting == 1
@@ -725,5 +741,100 @@ def test_a_turn_that_is_forgotten_while_it_runs_is_not_kept(memory: Memory) -> N
         assert turn.degraded is None and committed(kit) == []
         await kit.whole("t2")
         assert committed(kit) == ["t2"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("ours", [True, False])
+@pytest.mark.parametrize("when", ["while its engine is made", "while it is committed"])
+def test_a_turn_that_is_forgotten_while_it_is_delivered_is_not_remembered(
+    memory: Memory, ours: bool, when: str
+) -> None:
+    """No engine is called any more with what was forgotten; ours, called a moment before, stores nothing of it."""
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        engine = memory.context_engine() if ours else kit.engine
+        plain = engine.commit_turn
+
+        async def forget() -> None:
+            assert (await asyncio.to_thread(memory.forget, sessions=[SESSION])).waiting == 1
+
+        async def factory(context: Any) -> Any:
+            if when == "while its engine is made":
+                await forget()
+            return engine
+
+        async def commit_turn(**given: Any) -> Any:
+            if when == "while it is committed":
+                await forget()
+            return await plain(**given)
+
+        engine.commit_turn = commit_turn
+        kit.registry.register("notes", factory, plugin_id="notes-plugin")
+        enqueue(kit, "t1", text=TEXT)
+        report = await kit.host.drain()
+        assert kit.kept("t1") is None
+        assert report.gone == (["t1"] if when == "while its engine is made" else [])
+        assert report.duplicate == (["t1"] if ours and when == "while it is committed" else [])
+        if ours:
+            assert memory.status()["turns"] == 0 and not memory.search("granite key").hits
+        else:
+            assert committed(kit) == ([] if when == "while its engine is made" else ["t1"])
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("named", "goes"),
+    [
+        ({"participants": ["bob"]}, True),
+        ({"participants": ["ann"]}, False),
+        ({"since": "2020-01-01", "until": "2020-01-02"}, True),
+        ({"since": "2020-01-02", "until": "2020-01-03"}, False),
+    ],
+)
+def test_forgetting_before_a_turn_was_read_counts_when_it_is(memory: Memory, named: Any, goes: bool) -> None:
+    """An accepted turn of which nobody has read yet who speaks in it and when: its engine does not get it, either."""
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        said = {"role": "user", "content": TEXT, "sender": "bob", "at": "2020-01-01T12:00:00Z"}
+        turn = meant_for(kit.transcripts.admit(SESSION, said, "t1"))
+        kit.outbox.admit(turn)
+        kit.outbox.accept(turn, kit.answer())
+        memory.forget(**named)
+        enqueue(kit, "t2")
+        report = await kit.host.drain()
+        assert (report.gone, report.committed) == ((["t1"], ["t2"]) if goes else ([], ["t1", "t2"]))
+        assert kit.outbox.row("t1") is None and committed(kit) == report.committed
+
+    asyncio.run(scene())
+
+
+def test_forgetting_takes_the_copy_of_a_turn_and_a_session_by_all_its_names(memory: Memory) -> None:
+    """A turn that was committed and not acknowledged goes with the turn it became; one that waits under a session's
+    key goes when the session is named by an id that it had before."""
+
+    async def scene() -> None:
+        kit = Kit(memory)
+        kit.registry.register("notes", lambda context: memory.context_engine(), plugin_id="notes-plugin")
+        acknowledge = kit.outbox.acknowledge
+
+        def lost(key: str) -> bool:
+            raise errors.StoreBusy("locked")
+
+        kit.outbox.acknowledge = lost
+        await kit.whole("t1", TEXT)
+        kit.outbox.acknowledge = acknowledge
+        assert kit.kept("t1") == "ready"
+        (hit, *_) = memory.search("granite key", sources=("sessions",)).hits
+        report = memory.forget(references=[hit.reference])
+        assert (report.turns, report.waiting) == (1, 1) and kit.kept("t1") is None
+        await kit.whole("t2", TEXT)
+        kit.transcripts.begin(SESSION, "30000000-0000-4000-8000-000000000003")
+        enqueue(kit, "t3", text=TEXT)
+        report = memory.forget(sessions=[PARTS.SESSION_ID])
+        assert (report.turns, report.waiting) == (1, 1) and kit.kept("t3") is None
 
     asyncio.run(scene())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from memory_sqlite import Memory, errors, limits
+from memory_sqlite.agent import freshness
 from memory_sqlite.agent.answer import answer
 from memory_sqlite.clock import FixedClock
 from memory_sqlite.config import ExtraPath, Settings
@@ -25,6 +27,7 @@ from memory_sqlite.runtime.callers import (
     SessionAuthority,
 )
 from memory_sqlite.runtime.handle import Handle
+from memory_sqlite.runtime.plugins import ToolContext
 from memory_sqlite.runtime.provider import Provider
 from memory_sqlite.runtime.shapes import (
     CandidateRequest,
@@ -37,6 +40,7 @@ from memory_sqlite.runtime.shapes import (
     SearchPage,
     SearchRequest,
 )
+from memory_sqlite.sources import reading
 
 OPERATOR = OperatorAuthority(("operator.read",))
 OWNER = SessionAuthority("agent:main:direct", False, None, OwnerPrivateAudience("main"))
@@ -317,6 +321,7 @@ def test_criterion_042_equal_entries_of_two_projects_do_not_hide_each_other(hous
         "nothing",
         "message:999",
         "record:nothing",
+        "record:\ud800",
         "note:memory/none.md#L1-L2",
         "note:../../etc/passwd",
         "note:/etc/passwd",
@@ -591,6 +596,128 @@ def test_bad_requests_are_named(house: House, request_: dict[str, Any], named: s
         house.ask("walnut", **request_)
 
 
+def test_refreshes_that_wait_for_a_write_leave_room_for_others(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one thread for all: who only looks is answered while refreshes wait, and they are done afterwards."""
+    monkeypatch.setattr(limits, "REFRESH_RETRY_S", 0.0)
+    rooms = house.memory.rooms()
+    assert rooms is not None
+    writing, done = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with rooms.lock:
+            writing.set()
+            done.wait()
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        handle = await house.open()
+        (house.workspace / "memory" / "new.md").write_text("walnut\n", encoding="utf-8")
+        refreshes = [asyncio.ensure_future(handle.refresh()) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert (await handle.health()).status == "ready"
+        assert not any(refresh.done() for refresh in refreshes)
+        done.set()
+        await asyncio.gather(*refreshes)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    writing.wait()
+    try:
+        asyncio.run(run())
+    finally:
+        done.set()
+        writer.join()
+    with rooms.opened.keeper.reader() as index:
+        assert index.execute("SELECT count(*) FROM documents WHERE key = 'memory/new.md'").get == 1
+
+
+def test_a_wrong_configuration_names_no_place_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens a memory or calls a tool is told what is raised."""
+    file = tmp_path / "config.toml"
+    file.write_text("data_dir = [", encoding="utf-8")
+    monkeypatch.setenv("MEMORY_SQLITE_CONFIG", str(file))
+    plugin = Memory.serve_plugin({}, tmp_path / "data", serving=False)
+    audience = ConversationAudience("main", "room", "id")
+    context = ToolContext("main", "room", memory_audience=audience, assert_memory_audience_current=lambda: None)
+
+    async def run() -> list[str]:
+        with pytest.raises(errors.InvalidConfiguration) as raised:
+            assert plugin.capability.provider_runtime is not None
+            await plugin.capability.provider_runtime.open(
+                OpenRequest("main", CallerContext(HostAuthority("status"), lambda: None))
+            )
+        said = [raised.value.message]
+        for tool in plugin.tools:
+            given = {"memory_search": "query", "memory_get": "reference", "memory_remember": "content"}[tool.name]
+            said.append((await tool.run({given: "walnut"}, context)).text)
+        found = await plugin.capability.runtime.get_memory_search_manager(config={}, agent_id="main")
+        return [*said, found.error or ""]
+
+    for text in asyncio.run(run()):
+        assert "configuration" in text and str(tmp_path) not in text
+
+
+def test_criterion_044_what_was_compared_is_what_is_given(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though somebody writes between the two: both are of one moment."""
+    house.memory.remember_facts(
+        session="agent:main:direct",
+        facts=[{"kind": "entity", "content": "The walnut key lies under the mat."}],
+        chat_type="direct",
+        sender_is_owner=True,
+    )
+    (hit,) = house.ask("walnut key").hits
+    rooms = house.memory.rooms()
+    assert rooms is not None
+    read = reading.read
+
+    def late(*arguments: Any) -> Any:
+        with rooms.opened.store.transaction() as connection:
+            connection.execute("UPDATE records SET content = 'other words'")
+        return read(*arguments)
+
+    monkeypatch.setattr(reading, "read", late)
+    assert house.get(hit.reference).text == "The walnut key lies under the mat.\n"
+    assert house.get(hit.reference).status == "not_found"
+
+
+def test_a_candidate_that_the_store_no_longer_holds_is_none(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forgotten meanwhile, by another process, while the index does not know it yet."""
+    fact = {"content": "The walnut key lies under the mat.", "name": "walnut"}
+    house.memory.remember_facts(
+        session="agent:main:direct", facts=[{"kind": "entity", **fact}], chat_type="direct", sender_is_owner=True
+    )
+
+    async def run() -> SearchPage:
+        return await (await house.open()).candidates(CandidateRequest("trigger"))
+
+    assert len(asyncio.run(run()).hits) == 1
+    monkeypatch.setattr(freshness, "freshen", lambda *_: freshness.Freshness())
+    rooms = house.memory.rooms()
+    assert rooms is not None
+    with rooms.opened.store.transaction() as connection:
+        connection.execute("DELETE FROM records")
+    assert asyncio.run(run()).hits == ()
+
+
+@pytest.mark.parametrize("strange", [None, "note:memory/a.md", Reference("memory-sqlite", "note:memory/a.md", 5)])  # type: ignore[arg-type]
+def test_what_is_no_reference_is_an_error(house: House, strange: Any) -> None:
+    """A typed one."""
+    house.note("memory/a.md", "walnut\n")
+    with pytest.raises(errors.InvalidArgument, match="reference"):
+        house.get(strange)
+
+
+@pytest.mark.parametrize("keys", ["red", None, (1,)])
+def test_candidates_of_what_are_no_projects_are_an_error(house: House, keys: Any) -> None:
+    """A typed one, also where there is no candidate to compare them with."""
+
+    async def run() -> None:
+        with pytest.raises(errors.InvalidArgument, match="active_project_keys"):
+            await (await house.open()).candidates(CandidateRequest("project", active_project_keys=keys))
+
+    asyncio.run(run())
+
+
 def test_many_agents_are_served_each_from_its_own_store(tmp_path: Path) -> None:
     """Opened at first use; who is not served is refused with a reason; closing ends every handle."""
     place = tmp_path / "ws"
@@ -613,6 +740,7 @@ def test_many_agents_are_served_each_from_its_own_store(tmp_path: Path) -> None:
         assert result == OpenResult(None, "this agent is not served here", "memory-sqlite")
         await provider.close_all_memory_search_managers()
         await provider.close_all_memory_search_managers()
+        assert handle is not None
         with pytest.raises(errors.ProviderUnavailable, match=r"^memory provider instance is no longer current$"):
             await handle.search(SearchRequest("walnut"))
         with pytest.raises(errors.ProviderUnavailable):

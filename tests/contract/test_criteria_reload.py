@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,9 @@ from memory_sqlite.host.memory_host import MemoryHost
 from memory_sqlite.host.reload import Loaded, Reload, close_all, runtimes_of
 from memory_sqlite.host.slots import Plugin
 from memory_sqlite.runtime.callers import CallerContext, OperatorAuthority
+from memory_sqlite.runtime.gate import Gate
 from memory_sqlite.runtime.plugins import MemoryCapability
+from memory_sqlite.runtime.reloading import Drain
 from memory_sqlite.runtime.shapes import OpenRequest, SearchRequest
 
 
@@ -159,6 +161,71 @@ def test_criterion_148_a_deadline_ends_the_looking_and_not_the_cleanup() -> None
 
     asyncio.run(run())
     assert log.count("drain slow") == 1 and "drained slow" in log
+
+
+class Embedding:
+    """Counts how often it was let go; ``during`` happens in the middle of that."""
+
+    def __init__(self, during: Callable[[], None] = lambda: None) -> None:
+        self.times = 0
+        self.gone = False
+        self.during = during
+
+    def let_go(self) -> None:
+        self.times += 1
+        self.during()
+        self.gone = True
+
+    def take_up(self) -> None:
+        self.gone = False
+
+
+def test_criterion_148_a_drain_that_ends_after_the_roll_back_takes_nothing_away() -> None:
+    """The host looked on for a while, and let everything go on; the call that was waited for ends only then."""
+    gate, embedding, closed = Gate(), Embedding(), []
+
+    async def close(agent_id: str | None) -> None:
+        closed.append(agent_id)
+
+    async def run() -> None:
+        drain: Any = Drain(gate, lambda: [embedding], close, retires=True)  # type: ignore[list-item]
+        parts = MemoryCapability(runtime=type("Ours", (), {"prepare_reload": lambda self, **said: drain})())
+        with gate.using():
+            reload = Reload.prepare([Loaded("ours", parts, retires=True)])
+            assert (await reload.drain(deadline_s=0)).unfinished == ("ours",)
+            reload.roll_back()
+        assert (await reload.drain()).unfinished == ()
+        with gate.using():
+            pass
+
+    asyncio.run(run())
+    assert closed == [] and embedding.times == 0
+
+
+def test_criterion_148_what_is_let_go_while_everything_is_resumed_is_taken_up_again() -> None:
+    """A roll-back in the middle leaves no provider away for good."""
+    drains: list[Drain] = []
+    embeddings = [Embedding(lambda: drains[0].resume()), Embedding()]
+
+    async def close(agent_id: str | None) -> None:
+        assert agent_id is None
+
+    drains.append(Drain(Gate(), lambda: embeddings, close, retires=True))  # type: ignore[arg-type, return-value]
+    asyncio.run(drains[0].drain())
+    assert [(one.times, one.gone) for one in embeddings] == [(1, False), (0, False)]
+
+
+def test_a_call_ends_well_though_the_loop_that_waited_for_it_has_ended() -> None:
+    """Whoever drained it is gone; the call is somebody else's."""
+    gate = Gate()
+
+    async def give_up() -> None:
+        waiting = asyncio.ensure_future(gate.drained())
+        await asyncio.sleep(0)
+        waiting.cancel()
+
+    with gate.using():
+        asyncio.run(give_up())
 
 
 def test_criterion_148_without_prepare_reload_managers_are_closed_instead() -> None:

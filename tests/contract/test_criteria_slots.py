@@ -276,6 +276,30 @@ def test_registration_of_artifacts_alone_is_laid_over(plugin: Plugin) -> None:
         assert active.capability.flush_plan_resolver is None
 
 
+def test_what_was_laid_over_goes_with_its_plugin() -> None:
+    """And what was under it comes out; without that it stands by itself, under its own name."""
+    under, over = Artifacts(), Artifacts()
+    third = Plugin("third", MEMORY)
+    slot = MemorySlot(CONFIG)
+    first = slot.register(SIDECAR, MemoryCapability(flush_plan_resolver=resolver("1"), public_artifacts=under))
+    slot.register(third, MemoryCapability(public_artifacts=over))
+    slot.unregister("third")
+    active = slot.active()
+    assert first is not None and active is not None
+    assert first.alive and active.instance is first
+    assert active.capability.public_artifacts is under
+    slot.register(third, MemoryCapability(public_artifacts=over))
+    slot.unregister("sidecar")
+    active = slot.active()
+    assert active is not None and not first.alive
+    assert (active.plugin_id, active.capability, active.flush_source) == (
+        "third",
+        MemoryCapability(public_artifacts=over),
+        None,
+    )
+    assert active.instance.alive
+
+
 def test_any_order_of_registrations_gives_the_same() -> None:
     """Owner, sidecar, and the sidecar's artifacts: what is active depends on their own order only."""
     pairs = [

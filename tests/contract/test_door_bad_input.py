@@ -212,6 +212,8 @@ def test_bad_get_arguments_are_named(memory: Memory, name: str, arguments: dict[
         "message:99999999999999999999",
         "record:",
         "record:nothing",
+        "record:\ud800",
+        "message:\udfff",
         "note:",
         "x" * 10000,
         "sessions/" + "0" * 32,

@@ -115,6 +115,8 @@ CALLS: dict[str, Callable[[Memory], Any]] = {
     "remember": lambda memory: memory.remember(session="s", messages=PERSON),
     "import_transcripts": lambda memory: memory.import_transcripts(["nowhere.jsonl"]),
     "import_layered": lambda memory: memory.import_layered("nowhere"),
+    "import_jsonl": lambda memory: memory.import_jsonl("nowhere.jsonl"),
+    "export": lambda memory: memory.export("nowhere/at-all.jsonl"),
     "remember_facts": lambda memory: memory.remember_facts([{"content": "The key is granite."}], session="s"),
     "end_facts": lambda memory: memory.end_facts(["record:nothing"]),
     "facts": lambda memory: memory.facts("granite"),

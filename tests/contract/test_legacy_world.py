@@ -170,8 +170,10 @@ def test_what_was_said_is_read_by_the_command_line_alone(told: Memory) -> None:
     }
     assert places
     for place in places:
-        with pytest.raises(errors.AccessDenied):
-            run(told.search_manager("default").read_file(place))
+        for name in (place, f"{place}#L1", f"note:{place}", f"note:{place}#L1-L9", f"note:{place}\n"):
+            for purpose in ("default", "status"):
+                with pytest.raises((errors.AccessDenied, errors.PathNotAllowed)):
+                    run(told.search_manager(purpose).read_file(name))
         assert isinstance(run(told.search_manager("cli").read_file(place)), ReadText)
 
 
@@ -214,6 +216,8 @@ def test_candidates_of_a_manager(told: Memory, workspace: Path) -> None:
     assert run(manager.list_curated_project_candidates(())) == []
     with pytest.raises(errors.InvalidArgument):
         run(manager.list_trigger_candidates(limit=0))
+    with pytest.raises(errors.InvalidArgument, match="active_project_keys"):
+        run(manager.list_trigger_candidates(5, (1,)))  # type: ignore[arg-type]
 
 
 def test_candidates_are_nobodys_but_the_owners_and_the_agents(told: Memory) -> None:
@@ -221,6 +225,15 @@ def test_candidates_are_nobodys_but_the_owners_and_the_agents(told: Memory) -> N
     with told.rooms().opened.keeper.writer() as index:  # type: ignore[union-attr]
         index.execute("UPDATE documents SET origin = 'untrusted' WHERE path = 'memory/net.md'")
     assert run(told.search_manager().list_trigger_candidates()) == []
+
+
+def test_what_the_owner_states_in_a_group_is_no_candidate_elsewhere(told: Memory) -> None:
+    """It is the group's: a manager is not told for whom it lists."""
+    fact = {"kind": "entity", "content": "The group meets at the granite quay.", "name": "quay", "scopes": ["harbor"]}
+    told.remember_facts(session=GROUP, chat_type="group", sender_is_owner=True, facts=[fact])
+    manager = told.search_manager()
+    assert paths(run(manager.list_trigger_candidates())) == {"memory/net.md"}
+    assert paths(run(manager.list_curated_project_candidates(("harbor",)))) == {"memory/net.md"}
 
 
 def test_status_says_how_it_is(told: Memory) -> None:

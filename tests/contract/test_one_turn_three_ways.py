@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ KEY, ID = "agent:main:main", "10000000-0000-4000-8000-000000000001"
 START = FixedClock().ms - 60_000
 WAYS = ("remember", "commit", "import")
 METADATA = 'Conversation info (untrusted metadata):\n```json\n{"message_id":"77"}\n```\n\n[Wed 2026-07-15 08:29 UTC] '
+
+HEADER = {"type": "session", "id": ID, "sessionKey": KEY, "timestamp": iso(START), "senderIsOwner": True}
 
 SAID: list[tuple[str, Any]] = [
     ("user", METADATA + "I love quinces."),
@@ -88,9 +91,8 @@ def commit(memory: Memory, place: Path, name: str, ids: bool) -> None:
 
 
 def import_file(memory: Memory, place: Path, name: str, ids: bool) -> None:
-    header = {"type": "session", "id": ID, "sessionKey": KEY, "timestamp": iso(START), "senderIsOwner": True}
     path = place / f"{ID}.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in [header, *entries()]))
+    path.write_text("".join(json.dumps(line) + "\n" for line in [HEADER, *entries()]))
     assert memory.import_transcripts([path]).problems == ()
 
 
@@ -147,15 +149,89 @@ def test_one_session_by_three_ways_in_every_order(tmp_path: Path, order: tuple[s
         }
 
 
-@pytest.mark.parametrize(
-    "order", [order for order in itertools.permutations(WAYS) if order[2] != "commit"], ids=" ".join
-)
-def test_a_session_named_by_its_key_is_the_same_one(tmp_path: Path, order: tuple[str, ...]) -> None:
-    """A host that remembers under the session's key: from its first committed turn on both names mean one session."""
+@pytest.mark.parametrize("ids", [True, False], ids=["with ids", "without ids"])
+@pytest.mark.parametrize("where", ["header", "sessions.json"])
+@pytest.mark.parametrize("order", list(itertools.permutations(WAYS)), ids=" ".join)
+def test_a_session_named_by_its_key_is_the_same_one(
+    tmp_path: Path, order: tuple[str, ...], where: str, ids: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that remembers under the session's key, which the transcript's header or the file beside it tells."""
+    if where == "sessions.json":
+        monkeypatch.setitem(HEADER, "sessionKey", None)
+        (tmp_path / where).write_text(json.dumps({KEY: {"sessionId": ID, "chatType": "direct"}}))
     with Memory.open(settings=Settings(data_dir=tmp_path / "data"), clock=FixedClock()) as memory:
         for way in (*order, *order):
-            DO[way](memory, tmp_path, KEY, True)
+            DO[way](memory, tmp_path, KEY, ids)
         check(memory)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(WAYS)), ids=" ".join)
+@pytest.mark.parametrize("half", range(3))
+def test_an_answer_that_was_read_half_written_is_one_answer(
+    tmp_path: Path, order: tuple[str, ...], half: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whichever way, without ids that would tell; what is kept is the whole of it."""
+    with Memory.open(settings=Settings(data_dir=tmp_path / "data"), clock=FixedClock()) as memory:
+        for place, way in enumerate((*order, *order)):
+            with monkeypatch.context() as changed:
+                if place == half:
+                    changed.setattr(sys.modules[__name__], "SAID", [*SAID[:3], ("assistant", "By the"), *SAID[4:]])
+                DO[way](memory, tmp_path, ID, False)
+        check(memory)
+        assert memory.search("By the south wall", sources=("sessions",)).hits
+
+
+def test_a_transcript_of_a_key_that_goes_on_after_it_was_forgotten(tmp_path: Path) -> None:
+    """What was said before stays away; what was said later is in a transcript of its own, and is taken in."""
+    with Memory.open(settings=Settings(data_dir=tmp_path / "data"), clock=FixedClock()) as memory:
+        memory.remember(session=KEY, messages=[{"role": "user", "content": "I love quinces.", "at": START}])
+        memory.forget(sessions=[KEY])
+        import_file(memory, tmp_path, KEY, True)
+        assert memory.status()["messages"] == 0
+        later = {"role": "user", "content": "Said much later.", "timestamp": FixedClock().ms + 86_400_000}
+        lines = [{**HEADER, "id": "another"}, {"type": "message", "id": "later", "message": later}]
+        (tmp_path / "another.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        memory.import_transcripts([tmp_path / "another.jsonl"])
+        assert memory.status()["messages"] == 1
+
+
+def test_a_transcript_does_not_get_into_a_key_with_an_id_of_its_own(tmp_path: Path) -> None:
+    """Whatever key its header names: a committed session has said which ids are its own."""
+    with Memory.open(settings=Settings(data_dir=tmp_path / "data"), clock=FixedClock()) as memory:
+        commit(memory, tmp_path, ID, True)
+        said = {"role": "user", "content": "From elsewhere.", "timestamp": START}
+        lines = [{**HEADER, "id": "another"}, {"type": "message", "id": "x", "message": said}]
+        (tmp_path / "another.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        memory.import_transcripts([tmp_path / "another.jsonl"])
+        assert sorted(row["session"] for row in memory.sessions()) == ["agent:main:main", "another"]
+
+
+def test_a_transcript_of_another_kind_of_conversation_is_one_of_its_own(tmp_path: Path) -> None:
+    """What was said in private does not get into a room by the key in its header, and is imported all the same."""
+    with Memory.open(settings=Settings(data_dir=tmp_path / "data"), clock=FixedClock()) as memory:
+        memory.remember(session=KEY, chat_type="group", messages=[{"role": "user", "content": "Here we all are."}])
+        import_file(memory, tmp_path, KEY, True)
+        assert {(row["session"], row["chat_type"]) for row in memory.sessions()} == {(KEY, "group"), (ID, "direct")}
+        assert not memory.search("quinces", session=KEY).hits and memory.search("quinces", session=ID).hits
+
+
+@pytest.mark.parametrize("told", [KEY, None], ids=["of a key", "of no key yet"])
+def test_a_room_that_is_committed_under_the_id_of_a_private_transcript_is_one_of_its_own(
+    tmp_path: Path, told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the room's turns are kept."""
+    monkeypatch.setitem(HEADER, "sessionKey", told)
+    monkeypatch.setitem(HEADER, "chatType", "direct")
+    with Memory.open(settings=Settings(data_dir=tmp_path / "data"), clock=FixedClock()) as memory:
+        import_file(memory, tmp_path, ID, True)
+        room = "agent:main:group:garden"
+        start = TurnAnchor("main", ID, room, "host", "g", "x1", 1, None, 1)
+        engine = memory.context_engine(describe=lambda key, id: SessionInfo("", "group", None, False))
+        given: dict[str, Any] = {"admission": TurnAdmission(start, "k"), "terminal": start, "session_id": ID}
+        said = [{"role": "user", "content": "Hello, room of quinces."}]
+        assert asyncio.run(engine.commit_turn(**given, advancement_key="k", messages=said)).status == "committed"
+        assert {(row["session"], row["chat_type"]) for row in memory.sessions()} == {(room, "group"), (ID, "direct")}
+        assert ["room of" in hit.excerpt for hit in memory.search("quinces", session=room).hits] == [True]
 
 
 @pytest.mark.parametrize("name", [KEY, ID])

@@ -134,15 +134,73 @@ def test_who_asks_no_more_keeps_nothing_open(memory: Memory, clock: FixedClock) 
         loop = asyncio.get_running_loop()
         handle = await opened(memory)
         await page(handle)
-        assert handle._sweeping is not None and handle._holding is not None
-        assert 0 < handle._sweeping.when() - loop.time() <= limits.CURSOR_HOLD_S
+        watch = handle._sweeping
+        assert watch is not None and handle._holding is not None
+        assert 0 < watch.when() - loop.time() <= limits.CURSOR_HOLD_S
         clock.advance(int(limits.CURSOR_HOLD_S * 1_000))
         swept = handle._sweep()
         assert swept is not None
         await swept
         assert handle._holding.numbers() == []
+        await asyncio.sleep(0)
+        assert handle._sweeping is None, "nothing is left to be watched"
+        await handle.close()
+
+    asyncio.run(run())
+
+
+def test_a_later_cursor_is_kept_no_longer_than_an_earlier_one(memory: Memory, clock: FixedClock) -> None:
+    """Each is let go when its own ten minutes are over."""
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        handle = await opened(memory)
+        await page(handle)
+        clock.advance(300_000)
+        await page(handle)
+        clock.advance(300_000)
+        assert handle._holding is not None
+        swept = handle._sweep()
+        assert swept is not None
+        await swept
+        await asyncio.sleep(0)
+        assert len(handle._holding.numbers()) == 1
+        assert handle._sweeping is not None
+        assert handle._sweeping.when() - loop.time() <= 300.0
         await handle.close()
         assert handle._sweeping.cancelled()
+
+    asyncio.run(run())
+
+
+def test_a_handle_that_outlives_its_loop_is_watched_by_the_next(memory: Memory) -> None:
+    """A loop that has ended calls nobody any more."""
+    handle = asyncio.run(opened(memory))
+    asyncio.run(page(handle))
+    first = handle._sweeping
+    asyncio.run(page(handle))
+    assert handle._sweeping is not None and handle._sweeping is not first
+    asyncio.run(handle.close())
+
+
+def test_all_handles_together_keep_few_generations_open(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of handles are no thousands of open files: the oldest goes on in the current generation."""
+    monkeypatch.setattr(limits, "CURSOR_HOLDS_ALL_MAX", 3)
+    provider = memory.provider_runtime()
+
+    async def run() -> None:
+        handles, pages = [], []
+        for _ in range(6):
+            result = await provider.open(OpenRequest("main", CallerContext(OWNER, lambda: None)))
+            assert isinstance(result.provider, Handle)
+            handles.append(result.provider)
+            pages.append(await page(result.provider))
+        held = [len(handle._holding.numbers()) for handle in handles if handle._holding is not None]
+        assert held == [0, 0, 0, 1, 1, 1]
+        for handle, first in zip(handles, pages, strict=True):
+            every = names(first, *await rest(handle, first.next_cursor))
+            assert len(every) == len(set(every)) == 15
+            await handle.close()
 
     asyncio.run(run())
 

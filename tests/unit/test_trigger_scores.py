@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from memory_sqlite import limits
 from memory_sqlite.recall.project_candidates import active_keys
 from memory_sqlite.recall.recalled_lines import framed, safe_line
 from memory_sqlite.recall.trigger_scores import Message, chosen, match, without_duplicates
@@ -48,10 +49,17 @@ def test_a_phrase_scores_by_the_share_that_occurs(message: str, phrase: str, sco
         ("the boxes came", "box"),
         ("two releases", "release"),
         ("ＶＬＡＮの設定", "vlan 設定"),
+        ("मुझे पानी चाहिए", "पानी"),
+        ("எனக்கு நீர் வேண்டும்", "நீர்"),
+        ("ကော်ဖီ သောက်ချင်တယ်", "ကော်ဖီ"),
+        ("أريد قَهْوَة", "قهوة"),
+        ("אני רוצה קָפֶה", "קפה"),
+        ("a naive plan", "naïve"),
+        ("數據庫在哪", "数据库"),
     ],
 )
 def test_words_are_found_where_the_product_loses_them(message: str, phrase: str) -> None:
-    """Scripts without spaces, and the commonest endings of English words."""
+    """Scripts without spaces or with vowel signs, other spellings, and the commonest endings of English words."""
     assert match(Message(message), entry("1", phrase)) >= 0.65
 
 
@@ -81,7 +89,9 @@ def test_of_two_copies_the_eligible_one_counts_then_the_higher_score() -> None:
     assert without_duplicates([plain, low, high]) == [high]
     assert without_duplicates([high, plain]) == [high]
     other = ProviderHit(Reference("records", "1", fragment="2"), "x")
-    assert len(without_duplicates([plain, other])) == 2
+    older = ProviderHit(Reference("records", "1", revision="1"), "x")
+    theirs = ProviderHit(Reference("others", "1"), "x")
+    assert len(without_duplicates([plain, other, older, theirs])) == 4
 
 
 def test_at_most_three_the_best_first() -> None:
@@ -116,3 +126,12 @@ def test_lines_stay_in_their_budget_and_labels_cannot_be_closed() -> None:
     assert framed([], entry_units=None, total_units=450).text == ""
     empty = ProviderHit(Reference("records", "2"), " \n ")
     assert framed([empty], entry_units=None, total_units=450).hits == ()
+
+
+def test_of_a_huge_entry_no_more_is_looked_at_than_can_show() -> None:
+    """It is marked as cut though white space hid how long it was; phrases past the bound do not count."""
+    hit = ProviderHit(Reference("records", "1"), "word" + " " * 9_000 + "more", citations=(Citation("x" * 10**6),))
+    assert framed([hit], entry_units=100, total_units=450).hits == ()
+    short = ProviderHit(Reference("records", "1"), "word" + " " * 9_000 + "more")
+    assert "] word…" in framed([short], entry_units=100, total_units=450).text
+    assert Message("router").best(" " * limits.TRIGGER_PHRASES_CHARS + ";router") == 0.0

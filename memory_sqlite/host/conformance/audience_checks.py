@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from memory_sqlite.context.conformance_kit import must
 from memory_sqlite.host.conformance.subject import (
     CHILD_ID,
     KEY,
@@ -15,7 +16,6 @@ from memory_sqlite.host.conformance.subject import (
     Check,
     MakeHost,
     Stage,
-    must,
     refused,
     refuses,
     run,

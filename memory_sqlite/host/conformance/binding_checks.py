@@ -6,7 +6,8 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from memory_sqlite.host.conformance.subject import KEY, SLOT, Check, MakeHost, Stage, must, refused, run
+from memory_sqlite.context.conformance_kit import PATIENCE_S, must
+from memory_sqlite.host.conformance.subject import KEY, SLOT, Check, MakeHost, Stage, refused, run
 from memory_sqlite.host.scripted import PLAIN, ScriptedHandle, ScriptedProvider
 from memory_sqlite.runtime.callers import CallerContext, HostAuthority, OwnerPrivateAudience
 from memory_sqlite.runtime.shapes import (
@@ -305,7 +306,7 @@ def check_abort_ends_a_hanging_call(make: MakeHost) -> None:
         searching = asyncio.ensure_future(handle.search(SearchRequest("q")))
         await inside.wait()
         stage.signal.abort()
-        done, _ = await asyncio.wait({searching}, timeout=10)
+        done, _ = await asyncio.wait({searching}, timeout=PATIENCE_S)
         if not done:
             searching.cancel()
         must(bool(done), "an aborted call goes on waiting for its provider")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from memory_sqlite.host.conformance.subject import SLOT, Check, MakeHost, must, refuses
+from memory_sqlite.context.conformance_kit import must
+from memory_sqlite.host.conformance.subject import SLOT, Check, MakeHost, refuses
 from memory_sqlite.host.contributions import OWNER_FIELDS
 from memory_sqlite.host.scripted import ScriptedProvider
 from memory_sqlite.runtime.plugins import MemoryCapability

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from memory_sqlite.context.conformance_kit import Broken, must
 from memory_sqlite.host.memory_host import MemoryHost
 from memory_sqlite.host.scripted import ScriptedProvider
 from memory_sqlite.host.session_rows import SessionRow
@@ -25,18 +25,6 @@ SLOT = "scripted"
 KEY = "agent:main:direct:conformance"
 SESSION_ID = "10000000-0000-4000-8000-000000000001"
 CHILD_ID = "10000000-0000-4000-8000-000000000002"
-
-
-class Broken(AssertionError):
-    """A host breaks a rule; the message says which and how."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A check that a host does not pass, and why."""
-
-    check: str
-    why: str
 
 
 class HostUnderTest(Protocol):
@@ -167,12 +155,6 @@ class Stage:
     def reset(self) -> None:
         """The session begins another life."""
         self.host.write(SessionRow(KEY, SESSION_ID, "r2", "direct"))
-
-
-def must(held: bool, why: str) -> None:
-    """Raise ``Broken`` unless it holds."""
-    if not held:
-        raise Broken(why)
 
 
 async def refused(work: Awaitable[Any], why: str, text: str | None = None) -> None:

@@ -24,7 +24,7 @@ from memory_sqlite.host.racing import ends_of, raced
 from memory_sqlite.host.recall_tools import deep_recall_tools
 from memory_sqlite.host.slots import ActiveMemory
 from memory_sqlite.recall.recall_cache import RecallCache
-from memory_sqlite.recall.recalled_lines import cut, safe_line
+from memory_sqlite.recall.recalled_lines import safe_cut
 from memory_sqlite.runtime.callers import ConversationRecall, MemoryAudience, RecallCorpus
 from memory_sqlite.runtime.plugins import Tool, ToolContext, ToolResult
 from memory_sqlite.text.frame import ITEM, close_frame
@@ -63,7 +63,7 @@ class DeepRecall:
         self._host = host
         self._clock = clock or Clock()
         self.cache: RecallCache[str] = RecallCache(self._clock) if cache is None else cache
-        """Clear it when something was forgotten."""
+        """Clear it when something was forgotten by a provider that has no ``forgotten_mark``; ours has one."""
 
     async def recall(
         self,
@@ -85,19 +85,20 @@ class DeepRecall:
             return ""
         least, most, usual = limits.DEEP_RECALL_UNITS
         units = min(most, max(least, usual if max_units is None else max_units))
-        facts, key = turn.facts, turn.key(owner, tuple(tools), corpus, units)
+        facts, granted = turn.facts, self._pass(owner, turn.facts, corpus)
         try:
+            key = turn.key(owner, tuple(tools), granted, units, await turn.forgotten_mark(owner))
             await still_current(self._host, turn.caller)
             known = self.cache.get(facts.memory_audience, facts.session_key, key)
             if known is not None:
                 return known
-            async with self._running(owner, turn, tools, corpus) as deep:
+            async with self._running(owner, turn, tools, granted) as deep:
                 said = await raced(think(deep), ends_of(turn.signal))
                 await still_current(self._host, turn.caller)
         except Exception as error:
             _log.debug("deep recall was left out: %s", type(error).__name__)
             return ""
-        text = cut(safe_line(said or ""), units)
+        text = safe_cut(said or "", units)
         found = close_frame([f"{ITEM}recalled] {text}"]) if text else ""
         self.cache.put(facts.memory_audience, facts.session_key, key, found)
         return found
@@ -110,7 +111,7 @@ class DeepRecall:
 
     @asynccontextmanager
     async def _running(
-        self, owner: ActiveMemory, turn: RecallTurn, tools: Mapping[str, Tool], corpus: RecallCorpus | None
+        self, owner: ActiveMemory, turn: RecallTurn, tools: Mapping[str, Tool], granted: ConversationRecall | None
     ) -> AsyncIterator[DeepRun]:
         facts, audiences = turn.facts, self._host.audiences
         key = f"{facts.session_key}:active-memory:{self._clock.token_bytes(6).hex()}"
@@ -140,7 +141,7 @@ class DeepRecall:
             sender_is_owner=False,
             memory_audience=audience,
             assert_memory_audience_current=check,
-            conversation_recall=self._pass(owner, facts, corpus),
+            conversation_recall=granted,
             memory_flush=None,
         )
         try:

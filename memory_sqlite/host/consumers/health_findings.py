@@ -54,4 +54,11 @@ async def health_of(host: MemoryHost, agent_id: str, caller: CallerContext) -> H
                 return Health("unavailable", lease.error)
             return await lease.handle.health()
     except Exception as error:
-        return Health("unavailable", error.message if isinstance(error, errors.MemorySqliteError) else str(error))
+        return failed(error)
+
+
+def failed(error: Exception) -> Health:
+    """A failure as health. An error that is no typed one tells its kind alone: a health holds no text of a memory."""
+    if isinstance(error, errors.MemorySqliteError):
+        return Health("unavailable", error.message)
+    return Health("unavailable", f"the memory plugin failed ({type(error).__name__})")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from memory_sqlite.host.bound_handle import BoundHandle
 from memory_sqlite.host.caller_checks import BoundCaller
 from memory_sqlite.host.memory_host import MemoryHost
+from memory_sqlite.host.racing import ends_of, finished
 from memory_sqlite.runtime.callers import CallerContext, HostAuthority, Purpose, SessionAuthority
 from memory_sqlite.runtime.shapes import OpenRequest
 
@@ -29,14 +30,15 @@ class Lease:
 async def leased(
     host: MemoryHost, agent_id: str, context: CallerContext, purpose: Purpose = "default"
 ) -> AsyncIterator[Lease]:
-    """The owner's handle, closed in the end. Raises what ``MemoryHost.open`` and closing raise."""
+    """The owner's handle, closed in the end; an aborted caller does not wait for that. Raises what ``MemoryHost.open``
+    and closing raise."""
     opened = await host.open(OpenRequest(agent_id, context, purpose))
     handle = opened.provider if isinstance(opened.provider, BoundHandle) else None
     try:
         yield Lease(handle, opened.provider_id, opened.error)
     finally:
         if handle is not None:
-            await handle.close()
+            await finished(handle.close(), ends_of(context.signal))
 
 
 async def still_current(host: MemoryHost, context: CallerContext) -> None:

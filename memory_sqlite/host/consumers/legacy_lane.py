@@ -7,7 +7,7 @@ the neutral way (``lease``), the adapter for everybody else (``host.legacy``).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from memory_sqlite import errors
 from memory_sqlite.host import legacy_hits
@@ -17,12 +17,13 @@ from memory_sqlite.host.consumers.lease import session_of
 from memory_sqlite.host.hit_authorization import authorized, listed
 from memory_sqlite.host.legacy_open import manager_of
 from memory_sqlite.host.memory_host import MemoryHost
-from memory_sqlite.host.racing import calling, raced
+from memory_sqlite.host.racing import End, calling, raced
 from memory_sqlite.host.slots import ActiveMemory
 from memory_sqlite.runtime.callers import CallerContext
 from memory_sqlite.runtime.manager_shapes import SearchOptions
 from memory_sqlite.runtime.shapes import ProviderHit
 
+T = TypeVar("T")
 Ask = Callable[[Any], Awaitable[Sequence[Any]]]
 """Asks a manager something; what comes back are raw hits."""
 
@@ -55,10 +56,17 @@ async def manager_hits(
         )
         return [legacy_hits.hit(one, owner.plugin_id) for one in allowed]
 
-    await caller.current()
+    return await between_checks(owner, caller, work)
+
+
+async def between_checks(owner: ActiveMemory, caller: BoundCaller, work: Callable[[], Awaitable[T]]) -> T:
+    """What the work brings, if caller and plugin are current before and after it; the end of either ends the waiting.
+    Raises what their checks and the work raise."""
+    ends = (*caller.ends, End(owner.instance.lifecycle, owner.instance.assert_alive))
+    await caller.current(ends)
     owner.instance.assert_alive()
-    found = await raced(work(), caller.ends)
-    await caller.current()
+    found = await raced(work(), ends)
+    await caller.current(ends)
     owner.instance.assert_alive()
     return found
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from memory_sqlite import limits
 from memory_sqlite.host.consumers.lease import always_current
+from memory_sqlite.host.racing import calling, ends_of, raced
 from memory_sqlite.host.slots import ActiveMemory
 from memory_sqlite.runtime.callers import CallerContext, SessionAuthority
 from memory_sqlite.runtime.plugins import ToolContext
@@ -56,7 +57,19 @@ class RecallTurn:
             facts.agent_id,
             facts.session_id,
             facts.sandboxed,
+            facts.sender_is_owner,
             tuple(facts.active_project_keys),
             self.words,
             *more,
         )
+
+    async def forgotten_mark(self, owner: ActiveMemory) -> Hashable:
+        """What the owner's provider says has changed when something was forgotten; ``None`` of one that cannot say.
+
+        Raises what the provider raises, and ``Cancelled``.
+        """
+        mark = getattr(owner.capability.provider_runtime, "forgotten_mark", None)
+        if not callable(mark):
+            return None
+        said: Hashable = await raced(calling(mark, self.facts.agent_id), ends_of(self.signal))
+        return said

@@ -35,15 +35,16 @@ class TriggerRecall:
     def __init__(self, host: MemoryHost, cache: RecallCache[Recalled] | None = None) -> None:
         self._host = host
         self.cache: RecallCache[Recalled] = RecallCache() if cache is None else cache
-        """Clear it when something was forgotten: what was recalled before is in it for some seconds."""
+        """Clear it when something was forgotten by a provider that has no ``forgotten_mark``; ours has one."""
 
     async def recall(self, turn: RecallTurn) -> Recalled:
         """The framed entries, empty for none. Never raises but for being cancelled."""
         owner, words, facts = self._host.slot.owner(), turn.words, turn.facts
         if owner is None or not words or not trigger_lane_is_open(owner, turn.allowed_tools.__contains__):
             return NOTHING
-        caller, key = turn.caller, turn.key(owner)
+        caller = turn.caller
         try:
+            key = turn.key(owner, await turn.forgotten_mark(owner))
             await still_current(self._host, caller)
             known = self.cache.get(facts.memory_audience, facts.session_key, key)
             if known is not None:
@@ -84,7 +85,7 @@ class TriggerRecall:
                 )
             )
             listed = await handle.candidates(CandidateRequest("trigger", limits.TRIGGER_RECALL_CANDIDATES, sent))
-            return (*searched.hits[: limits.TRIGGER_RECALL_SEARCH], *listed.hits)
+            return (*searched.hits[: limits.TRIGGER_RECALL_SEARCH], *listed.hits[: limits.TRIGGER_RECALL_CANDIDATES])
 
 
 async def _from_manager(

@@ -82,7 +82,14 @@ async def fast_context(host: MemoryHost, question: VoiceQuestion, *, wait: Wait 
     clock = asyncio.ensure_future(wait(question.timeout_s))
     try:
         await asyncio.wait({looking, clock}, return_when=asyncio.FIRST_COMPLETED)
-        return looking.result() if looking.done() else VoiceContext("timeout")
+        if not looking.done():
+            return VoiceContext("timeout")
+        found = looking.result()
+        await still_current(host, caller)  # nobody to wait for: there is no audience
+        return found
+    except Exception as error:  # whatever the caller's own check raises
+        _log.debug("fast context for voice was left out: %s", type(error).__name__)
+        return VoiceContext("unavailable")
     finally:
         late.abort()  # ends the search; giving its lease back goes on without us
         unlink()
@@ -94,7 +101,6 @@ async def _look(host: MemoryHost, question: VoiceQuestion, caller: CallerContext
         hits = await _hits(host, question, caller)
         if hits is None:
             return VoiceContext("unavailable")
-        await still_current(host, caller)
     except Exception as error:
         _log.debug("fast context for voice was left out: %s", type(error).__name__)
         return VoiceContext("unavailable")
@@ -128,6 +134,6 @@ async def _hits(host: MemoryHost, question: VoiceQuestion, caller: CallerContext
 
 def _snippet(hit: ProviderHit, *, cited: bool) -> Snippet:
     """A legacy hit keeps the label that its manager gave; a provider's says what kind of memory it is."""
-    text = safe_line(hit.excerpt)
+    text = safe_line(hit.excerpt[: 8 * limits.VOICE_SNIPPET_UNITS])
     label = label_of(hit) if cited else safe_line(hit.source or hit.reference.provider_id)
     return Snippet(label, whole_escapes(cut_utf16(text, limits.VOICE_SNIPPET_UNITS)))

@@ -19,7 +19,7 @@ from memory_sqlite.host.consumers import legacy_lane, wiki_lookup
 from memory_sqlite.host.consumers.lease import host_operation, leased, session_of, still_current
 from memory_sqlite.host.legacy_values import text_of, value_of, whole_of
 from memory_sqlite.host.memory_host import MemoryHost
-from memory_sqlite.host.racing import calling, raced
+from memory_sqlite.host.racing import calling
 from memory_sqlite.model import Source
 from memory_sqlite.runtime.callers import CallerContext
 from memory_sqlite.runtime.manager_shapes import SearchOptions
@@ -135,13 +135,14 @@ async def read_lookup(
     if (owner := legacy_lane.legacy_owner(host)) is not None:
         if wiki_lookup.is_reference(lookup):
             raise errors.InvalidArgument("this memory is looked up by its paths")
-        bound = BoundCaller(host.audiences, caller)
-        await bound.current()
-        manager = await legacy_lane.manager_for(host, owner, agent_id)
-        await bound.current()
-        read = await raced(calling(manager.read_file, lookup, from_line, lines), bound.ends)
-        await bound.current()
-        return _of_file(read, lookup)
+        asked, bound = owner, BoundCaller(host.audiences, caller)
+
+        async def read() -> Any:
+            manager = await legacy_lane.manager_for(host, asked, agent_id)
+            await bound.current()
+            return await calling(manager.read_file, lookup, from_line, lines)
+
+        return _of_file(await legacy_lane.between_checks(owner, bound, read), lookup)
     reference = wiki_lookup.reference_of(lookup)
     async with leased(host, agent_id, caller) as lease:
         if lease.handle is None:

@@ -110,6 +110,8 @@ class Drain:
         if engine is None or undeclared(engine.engine) is not None:
             await self._failed(row.turn.key, "engine-unavailable")
             return "unavailable"
+        if not await asyncio.to_thread(self._outbox.is_ready, row.turn.key):
+            return "gone"  # it was forgotten, or somebody else delivered it, while the engine was made
         try:
             status = await engine.call("commit_turn", _commit_params(row), _status)
         except Exception as error:

@@ -84,7 +84,7 @@ class EngineHost:
 
     async def begin_turn(self, request: TurnRequest) -> EngineTurn:
         """Begin a logical turn. The host alone runs the session meanwhile. Raises ``Cancelled`` only."""
-        key = request.admission.logical_turn_id if request.admission is not None else None
+        key = request.turn_id
         if key is None:
             return await self._turns.begin(request)
         self._running.add(key)  # before it is admitted: nobody's recovery here may take it for a leftover
@@ -100,9 +100,9 @@ class EngineHost:
     async def begin_run(self, request: TurnRequest) -> EngineTurn:
         """Begin a run that is no admitted turn: one engine, the legacy path when it is quarantined, never durable.
 
-        Raises ``ProviderRefused`` when the host lacks a capability that the engine requires.
+        Raises ``ProviderRefused`` when the host lacks a capability that the engine requires, and ``Cancelled``.
         """
-        engine = await self._selection.for_run("agent-run")
+        engine = await self._selection.for_run("agent-run", request.signal)
         return EngineTurn(request, engine, self._selection.legacy, self._turns.services)
 
     def fence_of(self, agent_id: str, session_key: str) -> ReadFence | None:
@@ -129,7 +129,7 @@ class EngineHost:
         An engine that does not own compaction is given the host's, to delegate to. Raises ``EngineTimedOut`` when the
         host's time is over, ``Cancelled``, ``ProviderRefused``.
         """
-        engine = await self._selection.for_run("manual-compact")
+        engine = await self._selection.for_run("manual-compact", signal)
         context = dict(params.get("runtime_context") or {})
         if self._compaction is not None and not engine.is_legacy:
             context.setdefault(DELEGATE, self._compaction)
@@ -141,7 +141,7 @@ class EngineHost:
     async def prepare_subagent_spawn(self, params: Mapping[str, Any], signal: AbortSignal | None = None) -> Any:
         """Tell the engine that a sub-agent is about to be spawned: what it answers (an object with ``rollback``, or
         nothing). Failures are raised, and quarantine the engine."""
-        engine = await self._selection.for_run("subagent-spawn")
+        engine = await self._selection.for_run("subagent-spawn", signal)
         try:
             if not engine.has("prepare_subagent_spawn"):
                 return None

@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import fields
 from typing import Any, Final, TypeVar
 
 from memory_sqlite import errors
@@ -25,11 +26,14 @@ from memory_sqlite.context.shapes import (
 from memory_sqlite.host.engines.bounded import Retained, Waits, first, keep
 from memory_sqlite.host.engines.host_params import accepted
 from memory_sqlite.host.engines.registry import LEGACY, EngineRegistry
+from memory_sqlite.host.racing import outcome
 from memory_sqlite.runtime.signals import AbortSignal
 
 Result = TypeVar("Result")
 
 _log: Final = logging.getLogger("memory_sqlite.host.engines.hosted")
+_ASSEMBLED_TOO: Final = tuple(field.name for field in fields(AssembleResult))[2:]
+"""What an assembly may hold beside its messages and their tokens."""
 
 
 class HostedEngine:
@@ -136,7 +140,7 @@ class HostedEngine:
                 task.cancel()
                 raise
             if settled:
-                return shaped(_result(task))
+                return shaped(outcome(task))
             if signal is not None:
                 signal.raise_if_aborted()
             raise errors.EngineTimedOut(f"context engine {self.engine_id!r} did not answer {method} in time")
@@ -198,21 +202,15 @@ class HostedEngine:
             _log.warning("context engine %r failed in dispose (%s)", self.engine_id, type(error).__name__)
 
 
-def _result(task: asyncio.Task[Any]) -> Any:
-    try:
-        return task.result()
-    except asyncio.CancelledError as error:  # something inside the engine was cancelled, not its caller
-        raise errors.Cancelled("the context engine cancelled its own work") from error
-
-
 def _assembled(answer: Any) -> AssembleResult:
-    messages = getattr(answer, "messages", None)
+    """The answer in the contract's own class, also where an engine has one of its own."""
+    messages, tokens = getattr(answer, "messages", None), getattr(answer, "estimated_tokens", None)
     if not isinstance(messages, list | tuple) or not all(isinstance(message, Mapping) for message in messages):
         raise errors.ProviderInvalid("assemble must answer with a list of messages")
-    if type(answer.estimated_tokens) is not int:
+    if type(tokens) is not int or tokens < 0:
         raise errors.ProviderInvalid("assemble must answer with a number of tokens")
-    result: AssembleResult = answer
-    return result
+    more = {name: getattr(answer, name) for name in _ASSEMBLED_TOO if hasattr(answer, name)}
+    return AssembleResult(tuple(messages), tokens, **more)
 
 
 def _shaped(kind: type[Result]) -> Callable[[Any], Result]:

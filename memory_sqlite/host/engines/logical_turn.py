@@ -83,24 +83,30 @@ class LogicalTurns:
         fence: ReadFence | None = None
         try:
             self._receipt(request)
-            engine = await self._engine()
+            engine = await self._engine(request)
             fence = await self._fence(request)
             admitted = await self._admit(request, engine)
         except _Degraded as error:
             reason = str(error)
-            turn_id = request.admission.logical_turn_id if request.admission is not None else None
-            self.services.degraded(turn_id, reason)
+            self.services.degraded(request.turn_id, reason)
             self.services.ended(None, fence)
             if engine is not None:
                 engine.leave()
             return EngineTurn(request, legacy, legacy, self.services, degraded=reason)
+        except BaseException:  # the caller aborted, or its task was cancelled: nothing of the turn stays behind
+            self.services.ended(None, fence)
+            if engine is not None:
+                engine.leave()
+            raise
         return EngineTurn(request, engine, legacy, self.services, admitted=admitted, fence=fence)
 
     def _receipt(self, request: TurnRequest) -> None:
         admission = request.admission
         if admission is None:
             raise _Degraded("the admission receipt is missing")
-        known = self._degraded.reason(admission.logical_turn_id)
+        if request.turn_id is None:
+            raise _Degraded("the admission receipt has no id that can be an advancement key")
+        known = self._degraded.reason(request.turn_id)
         if known is not None:
             raise _Degraded(known)
         anchor = admission.anchor
@@ -112,15 +118,20 @@ class LogicalTurns:
         ):
             raise _Degraded("the turn's target has changed since it was admitted")
 
-    async def _engine(self) -> HostedEngine:
+    async def _engine(self, request: TurnRequest) -> HostedEngine:
         registration = self._selection.registry.get(self._selection.engine_id)
         if registration is None:
             raise _Degraded("it is not registered")
         try:
-            engine = await self._selection.make(registration)
+            engine = await self._selection.make(registration, request.signal)
         except Exception as error:
+            if request.signal is not None:
+                request.signal.raise_if_aborted()
             raise _Degraded("it could not be made") from error
-        problem = undeclared(engine.engine) or lacking(engine.info, "agent-run", self._selection.capabilities)
+        try:
+            problem = undeclared(engine.engine) or lacking(engine.info, "agent-run", self._selection.capabilities)
+        except Exception:  # whatever a plugin declares is looked at here for the first time
+            problem = "what it declares cannot be read"
         if problem is not None:
             engine.leave()
             raise _Degraded(problem)

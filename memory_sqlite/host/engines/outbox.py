@@ -22,6 +22,7 @@ from memory_sqlite.host.engines import turn_rows
 from memory_sqlite.host.engines.turn_rows import COLUMNS, AdmittedTurn, OutboxRow
 from memory_sqlite.storage.fetch import Row, all_rows, one_row
 from memory_sqlite.storage.store import Store
+from memory_sqlite.transcripts.forgotten import Guard
 
 _REASON_MAX: Final = 200
 
@@ -113,20 +114,27 @@ class TurnOutbox:
     def make_ready(self, key: str, messages: Sequence[Mapping[str, Any]]) -> bool:
         """Keep what was read of an accepted turn; ``False`` when it is neither accepted nor ready any more.
 
-        Raises ``AdvancementCollision`` when it is ready with other messages, ``InvalidArgument`` for what is not JSON.
+        A turn in which something was said that has been forgotten since, by its time or by who said it, goes. Raises
+        ``AdvancementCollision`` when it is ready with other messages, ``InvalidArgument`` for what is not JSON.
         """
         with self._writing() as (connection, place):
             try:
                 text = turn_rows.dump_messages(messages, redact=place.redact)
             except (TypeError, ValueError, RecursionError) as error:
                 raise errors.InvalidArgument("a message of the turn is not JSON") from error
-            row = one_row(connection, "SELECT state, messages FROM turn_outbox WHERE advancement_key = ?", (key,))
+            row = one_row(
+                connection, "SELECT state, messages, session_key, at FROM turn_outbox WHERE advancement_key = ?", (key,)
+            )
             if row is None or row[0] not in ("accepted", "ready"):
                 return False
             if row[0] == "ready":
                 if row[1] != text:
                     raise errors.AdvancementCollision("the advancement key is in use for a turn with other messages")
                 return True
+            guard = Guard(connection, place.store.key, place.store.token(row[2]), "commit", place.clock.now_ms())
+            if any(guard.refuses_moment(*turn_rows.said(message, row[3])) for message in messages):
+                connection.execute("DELETE FROM turn_outbox WHERE advancement_key = ?", (key,))
+                return False
             connection.execute(
                 "UPDATE turn_outbox SET state = 'ready', messages = ?, reason = NULL WHERE advancement_key = ?",
                 (text, key),
@@ -182,6 +190,10 @@ class TurnOutbox:
         """One row whole, or ``None``."""
         rows = self._read(f"SELECT {COLUMNS} FROM turn_outbox WHERE advancement_key = ?", (key,))
         return turn_rows.load_row(rows[0]) if rows else None
+
+    def is_ready(self, key: str) -> bool:
+        """Whether a turn is kept with its messages and waits for its engine."""
+        return bool(self._read("SELECT 1 FROM turn_outbox WHERE advancement_key = ? AND state = 'ready'", (key,)))
 
     def is_pending(self, session_key: str, engine_id: str | None = None, owner_id: str | None = None) -> bool:
         """Whether an accepted turn of the session has not reached its engine; blocked ones do not count. With an engine

@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from memory_sqlite import errors
+from memory_sqlite.context.shapes import ContextEngine
 from memory_sqlite.host.engines.bounded import Waits
 from memory_sqlite.host.engines.hosted import HostedEngine
 from memory_sqlite.host.engines.legacy_engine import LegacyEngine
 from memory_sqlite.host.engines.registry import LEGACY, EngineRegistry, FactoryContext, Registration
 from memory_sqlite.host.engines.requirements import Operation, lacking
+from memory_sqlite.host.racing import ends_of, raced
+from memory_sqlite.runtime.signals import AbortSignal
 
 _log: Final = logging.getLogger("memory_sqlite.host.engines.selection")
 HOST: Final = "host"
@@ -56,33 +59,51 @@ class Selection:
         """The id that is configured now."""
         return configured(self._config)
 
-    async def make(self, registration: Registration) -> HostedEngine:
-        """A new instance. A factory that fails, or returns what is no engine, is raised, and quarantines the engine."""
+    async def make(self, registration: Registration, signal: AbortSignal | None = None) -> HostedEngine:
+        """A new instance. A factory that fails, or returns what is no engine, is raised, and quarantines the engine.
+
+        Raises ``Cancelled`` when the caller aborts, which is no failure; an engine that is made all the same goes.
+        """
         engine_id = registration.engine_id
+
+        def hosted(engine: ContextEngine) -> HostedEngine:
+            owner_id, waits = registration.owner_id, self._waits
+            return HostedEngine(engine, self.registry, engine_id=engine_id, owner_id=owner_id, waits=waits)
+
+        async def too_late(engine: ContextEngine) -> None:
+            await hosted(engine).leave()
+
         try:
-            engine = await registration.make(self._context)
+            return hosted(await raced(registration.make(self._context), ends_of(signal), too_late))
         except Exception as error:
+            if signal is not None:
+                signal.raise_if_aborted()
             if self.registry.quarantine(engine_id, f"its factory failed: {type(error).__name__}"):
                 said = f": {error}" if isinstance(error, errors.ProviderInvalid) else f" ({type(error).__name__})"
                 _log.warning("context engine %r could not be made%s", engine_id, said)
             raise
-        return HostedEngine(
-            engine, self.registry, engine_id=engine_id, owner_id=registration.owner_id, waits=self._waits
-        )
 
-    async def for_run(self, operation: Operation) -> HostedEngine:
+    async def for_run(self, operation: Operation, signal: AbortSignal | None = None) -> HostedEngine:
         """The engine of one run or compaction; the legacy path where the configured one is unknown or quarantined.
 
-        Raises ``ProviderRefused`` when the host lacks a capability that the engine requires for the operation.
+        Raises ``ProviderRefused`` when the host lacks a capability that the engine requires for the operation, and
+        ``Cancelled``.
         """
         registration = self.registry.get(self.engine_id)
         if registration is None or self.registry.quarantined(registration.engine_id) is not None:
             return self.legacy
         try:
-            hosted = await self.make(registration)
+            hosted = await self.make(registration, signal)
         except Exception:
+            if signal is not None:
+                signal.raise_if_aborted()
             return self.legacy
-        lacks = lacking(hosted.info, operation, self.capabilities)
+        try:
+            lacks = lacking(hosted.info, operation, self.capabilities)
+        except Exception as error:
+            hosted.fail("info", error)
+            hosted.leave()
+            return self.legacy
         if lacks is not None:
             hosted.leave()
             raise errors.ProviderRefused(lacks)

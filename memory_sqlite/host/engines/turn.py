@@ -19,7 +19,7 @@ from memory_sqlite.host.engines.fence import ReadFence
 from memory_sqlite.host.engines.host_params import before_the_turn
 from memory_sqlite.host.engines.hosted import HostedEngine
 from memory_sqlite.host.engines.legacy_engine import upper_bound
-from memory_sqlite.host.engines.turn_rows import AdmittedTurn
+from memory_sqlite.host.engines.turn_rows import AdmittedTurn, is_key
 from memory_sqlite.runtime.signals import AbortSignal
 
 _log: Final = logging.getLogger("memory_sqlite.host.engines.turn")
@@ -43,6 +43,12 @@ class TurnRequest:
     runtime_settings: Mapping[str, Any] | None = None
     runtime_context: Mapping[str, Any] = field(default_factory=dict)
     signal: AbortSignal | None = None
+
+    @property
+    def turn_id(self) -> str | None:
+        """The logical turn's id; ``None`` without a receipt, and with one whose id can be no advancement key."""
+        key = self.admission.logical_turn_id if self.admission is not None else None
+        return key if is_key(key) else None
 
     @property
     def target(self) -> dict[str, Any]:
@@ -112,6 +118,7 @@ class EngineTurn:
         self._admitted = admitted
         self._fence = fence
         self._finished = False
+        self._ended = asyncio.Event()
 
     @property
     def durable(self) -> bool:
@@ -182,11 +189,13 @@ class EngineTurn:
             _log.warning("a turn could not be kept for its context engine (%s)", said)
         finally:
             self._services.ended(self._admitted, self._fence)
+            self._ended.set()
 
     async def close(self) -> None:
         """Give up a turn that was not finished, and dispose of its engine when its work has settled."""
         await self.finish(TurnOutcome(completed=False, aborted=True))
         if self._configured is not self._legacy:
+            self._configured.retain(self._ended.wait())  # somebody else may be finishing it, and needs the engine
             await self._configured.dispose()
 
     async def _accept(self, outcome: TurnOutcome, terminal: TurnAnchor) -> None:
@@ -221,8 +230,7 @@ class EngineTurn:
         if self.degraded is None:
             self.degraded = reason
             self.engine = self._legacy
-            admission = self.request.admission
-            self._services.degraded(None if admission is None else admission.logical_turn_id, reason)
+            self._services.degraded(self.request.turn_id, reason)
 
     async def _fenced(self) -> None:
         if self._fence is not None and self.degraded is None:

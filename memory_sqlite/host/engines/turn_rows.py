@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
+from memory_sqlite import limits
+from memory_sqlite.clock import parse_time
 from memory_sqlite.context.shapes import TurnAdmission, TurnAnchor
 from memory_sqlite.text.secrets import mask, mask_json
+from memory_sqlite.text.units import utf8_length
 
 OutboxState = Literal["admitted", "accepted", "ready", "blocked"]
 
@@ -85,6 +88,15 @@ def durable_facts(said: Mapping[str, Any], *, redact: bool) -> dict[str, Any]:
     return kept
 
 
+def is_key(value: Any) -> bool:
+    """Whether it can be an advancement key: text that is not blank, valid, without NUL, and bounded."""
+    return (
+        isinstance(value, str)
+        and not (value.isspace() or "\0" in value or _SURROGATE.search(value))
+        and 0 < utf8_length(value) <= limits.ADVANCEMENT_KEY_MAX_BYTES
+    )
+
+
 def dump(value: Any) -> str:
     """Compact JSON, text unescaped but for lone surrogates. Raises ``ValueError`` or ``TypeError`` for what is none."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -105,6 +117,12 @@ def dump_messages(messages: Sequence[Mapping[str, Any]], *, redact: bool) -> str
     """The turn's messages; with ``redact`` with every secret masked, as in the transcript's own rows."""
     value: Any = [dict(message) for message in messages]
     return dump(mask_json(value)[0] if redact else value)
+
+
+def said(message: Mapping[str, Any], admitted_at: int) -> tuple[int, str | None]:
+    """When something of a turn was said and by whom, as far as its message tells; else when the turn began."""
+    at, sender = parse_time(message.get("at")), message.get("sender") or message.get("name")
+    return admitted_at if at is None else at, sender if isinstance(sender, str) else None
 
 
 def load_admission(text: str) -> TurnAdmission:

@@ -103,9 +103,13 @@ def _file(parent: int, name: str) -> int:
         handle = os.open(name, _APPEND | os.O_CREAT, _FILE_MODE, dir_fd=parent)
     except OSError as error:
         raise _refused(parent, name) or error from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
         os.close(handle)
         raise errors.PathNotAllowed("the flush target is not a file")
+    if found.st_nlink > 1:  # what is added here would be added there too, wherever that is
+        os.close(handle)
+        raise errors.PathNotAllowed("the flush target has a second name (a hard link)")
     return handle
 
 

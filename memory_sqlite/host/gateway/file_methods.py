@@ -16,6 +16,7 @@ from typing import Any, Final
 from memory_sqlite import errors
 from memory_sqlite.host.binding import NO_PLUGIN
 from memory_sqlite.host.caller_checks import BoundCaller
+from memory_sqlite.host.consumers.health_findings import failed
 from memory_sqlite.host.gateway import requests
 from memory_sqlite.host.gateway.responses import Response, failure, file_result, success, unavailable
 from memory_sqlite.host.hit_authorization import authorized, listed
@@ -26,6 +27,7 @@ from memory_sqlite.host.racing import End, calling, finished, raced
 from memory_sqlite.host.slots import ActiveMemory
 from memory_sqlite.runtime.callers import CallerContext, Purpose
 from memory_sqlite.runtime.manager_shapes import ManagerResult, SearchOptions, wire
+from memory_sqlite.runtime.wire import to_wire
 
 _NO_SEARCH: Final = "memory search unavailable"
 _log = logging.getLogger("memory_sqlite.host.gateway.file_methods")
@@ -75,7 +77,7 @@ class _Asking:
             yield found
         finally:
             try:
-                await finished(_close(found), ())
+                await finished(_close(found), self._caller.ends)
             except Exception as error:
                 if not quietly:
                     raise
@@ -107,6 +109,7 @@ async def search(
             )
             status = members(await asking.call(found.manager.status))
         asking.check()
+        results = [file_result(one) for one in allowed[: asked.max_results]]
     except Exception as error:
         return unavailable(error, "memory search failed: " if acquired else "memory search unavailable: ")
     return success(
@@ -114,7 +117,7 @@ async def search(
             "agentId": agent_id,
             "provider": status.get("provider"),
             "searchMode": _mode(status),
-            "results": [file_result(one) for one in allowed[: asked.max_results]],
+            "results": results,
             **_staleness(status),
         }
     )
@@ -172,7 +175,7 @@ async def doctor_status(
     Raises what the caller's check raises; whatever else fails is in ``health``.
     """
     asking = _Asking(host, owner, agent_id, context)
-    health: dict[str, Any] = {"status": "ready"}
+    health: Any = {"status": "ready"}
     provider: Any = "none"
     embedding: dict[str, Any] = {"ok": False, "checked": False}
     try:
@@ -189,8 +192,7 @@ async def doctor_status(
                 embedding = {"checked": live, **wire(probed if isinstance(probed, Mapping) else members(probed))}
     except Exception as error:
         asking.check()
-        said = error.message if isinstance(error, errors.MemorySqliteError) else str(error)
-        health = {"status": "unavailable", "message": said}
+        health = to_wire(failed(error))
     return {"agentId": agent_id, "provider": provider, "health": health, "embedding": embedding}
 
 

@@ -20,7 +20,7 @@ from memory_sqlite.host.consumers.health_findings import health_of
 from memory_sqlite.host.consumers.lease import leased
 from memory_sqlite.host.gateway import agents, file_methods, requests
 from memory_sqlite.host.gateway.connections import Connection, StateOwner, caller_of
-from memory_sqlite.host.gateway.responses import Response, failure, success, unavailable, version_2
+from memory_sqlite.host.gateway.responses import Response, failure, sayable, success, unavailable, version_2
 from memory_sqlite.host.memory_host import MemoryHost
 from memory_sqlite.runtime.callers import CallerContext
 from memory_sqlite.runtime.shapes import GetRequest, SearchRequest
@@ -49,13 +49,15 @@ class GatewayMethods:
         """By their names on the wire."""
 
     async def call(
-        self, method: str, params: object, connection: Connection, signal: AbortSignal | None = None
+        self, method: object, params: object, connection: Connection, signal: AbortSignal | None = None
     ) -> Response:
         """One request; ``signal`` is aborted when it is no longer wanted. Never raises but for being cancelled."""
-        function = self.methods.get(method)
+        function = self.methods.get(method) if isinstance(method, str) else None
         if function is None:
             return failure("INVALID_REQUEST", "unknown method")
-        return await function(params if isinstance(params, Mapping) else {}, connection, signal)
+        if params is not None and not isinstance(params, Mapping):
+            return failure("INVALID_REQUEST", "params must be an object")
+        return await function({} if params is None else params, connection, signal)
 
     async def memory_search(
         self, params: Params, connection: Connection, signal: AbortSignal | None = None
@@ -161,6 +163,6 @@ async def _answer(
                 request = parsed()
             except errors.InvalidArgument as error:
                 return failure("INVALID_REQUEST", error.message)
-            return await answered(request, caller)
+            return sayable(await answered(request, caller))
     except Exception as error:
         return unavailable(error)

@@ -5,11 +5,12 @@ Not here: what is answered (``methods``, ``file_methods``).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any, Literal
 
-from memory_sqlite import errors
+from memory_sqlite import errors, limits
 from memory_sqlite.host.gateway.requests import VERSION
 from memory_sqlite.host.legacy_values import members
 from memory_sqlite.runtime import manager_shapes
@@ -29,8 +30,26 @@ def failure(code: Literal["INVALID_REQUEST", "UNAVAILABLE"], message: str) -> Re
 
 def unavailable(error: Exception, prefix: str = "") -> Response:
     """A failure behind the parsing, in the error's own words."""
-    said = error.message if isinstance(error, errors.MemorySqliteError) else str(error)
-    return failure("UNAVAILABLE", prefix + (said or type(error).__name__))
+    return failure("UNAVAILABLE", prefix + words_of(error)[: limits.GATEWAY_MESSAGE_CHARS])
+
+
+def words_of(error: Exception) -> str:
+    """An error's own words; its kind where it has none, or raises when it is asked for them."""
+    if isinstance(error, errors.MemorySqliteError):
+        return error.message
+    try:
+        return str(error) or type(error).__name__
+    except Exception:
+        return type(error).__name__
+
+
+def sayable(response: Response) -> Response:
+    """The response, or that it is none: a plugin may have put something into it that JSON cannot say."""
+    try:
+        json.dumps(response, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return failure("UNAVAILABLE", "the memory plugin answered what JSON cannot say")
+    return response
 
 
 def version_2(agent_id: str, provider_id: str | None, provided: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,6 +58,9 @@ def version_2(agent_id: str, provider_id: str | None, provided: Mapping[str, Any
 
 
 def file_result(result: Any) -> Any:
-    """A legacy manager's result as the contract's JSON, whatever object it is."""
+    """A legacy manager's result as the contract's JSON, whatever object it is. Raises ``ProviderInvalid``."""
     known = isinstance(result, Mapping) or (is_dataclass(result) and not isinstance(result, type))
-    return manager_shapes.wire(result if known else members(result))
+    said = result if known else members(result)
+    if not said:
+        raise errors.ProviderInvalid("memory runtime returned a hit that says nothing")
+    return manager_shapes.wire(said)

@@ -81,13 +81,16 @@ class OpenClawReader:
         key = key if isinstance(key, str) else found
         key_type, key_kind = read_session_key(key)
         chat_type = chat_type_of(header.get("chatType"), header.get("scope"), entry.get("chatType"), key_type)
+        named = self._context.session_key(said_id)
+        is_chosen = self._context.override is not None
         return SessionInfo(
-            self._context.session_key(said_id),
+            named,
             chat_type=chat_type,
             kind=kind_of(header.get("kind"), key_kind),
             # one header cannot vouch for everybody who speaks in a room
             sender_is_owner=None if chat_type in ("group", "channel") else owner_of(header),
             started_at=parse_time(header.get("timestamp")),
+            host_key=usable_key(key) if not is_chosen and key != named else None,
         )
 
     def _host_entry(self, session_id: str) -> tuple[str | None, Mapping[str, Any]]:

@@ -176,7 +176,17 @@ def test_a_table_has_every_field_of_its_type(table: Iterable[str], kind: Any) ->
 
 
 FULL_FILTERS = Filters(
-    Viewer(False, 3, True), ("sessions",), ("L0", "L3"), (1, 2), ("p",), ("note", "message"), -5, 2**40, ("q",)
+    Viewer(False, 3, True),
+    ("sessions",),
+    ("L0", "L3"),
+    (1, 2),
+    ("p",),
+    ("note", "message"),
+    -5,
+    2**40,
+    ("q",),
+    ("r",),
+    9,
 )
 FULL_VECTOR = QueryVector('{"model":"m"}', bytes(range(256)), 0.5, 0.25, 0.125, 0.875, 0.0, 0.75, 0.5)
 FULL_HIT = Hit(
