@@ -59,7 +59,14 @@ async def manager_of(
     answer = await calling(ask)
     if isinstance(answer, ManagerResult):
         return answer
+    if value_of(answer, "manager") is None and text_of(answer, "error") is None and not _says_none(answer):
+        raise errors.ProviderInvalid("memory runtime must answer with a manager, or with none and why")
     debug = value_of(answer, "debug")
     return ManagerResult(
         value_of(answer, "manager"), text_of(answer, "error"), debug if isinstance(debug, Mapping) else None
     )
+
+
+def _says_none(answer: Any) -> bool:
+    """Whether an answer has the contract's member ``manager`` at all, be it empty."""
+    return "manager" in answer if isinstance(answer, Mapping) else hasattr(answer, "manager")

@@ -530,3 +530,20 @@ def test_opening_takes_the_contracts_json() -> None:
     request = OpenRequest("main", CallerContext(OPERATOR, current))
     opened = asyncio.run(open_legacy(Json(), request, "files"))
     assert opened.provider is not None and search(opened.provider).hits == ()
+
+
+@pytest.mark.parametrize("answer", [None, 3, {}, "manager", object()])
+def test_a_runtime_that_answers_rubbish_is_not_taken_for_one_that_is_switched_off(answer: Any) -> None:
+    """No manager and no word of why is a broken runtime; an answer that says so is a refusal."""
+
+    class Rubbish:
+        said: Any = answer
+
+        def get_memory_search_manager(self, **asked: Any) -> Any:
+            return self.said
+
+    request = OpenRequest("main", CallerContext(OPERATOR, current))
+    with pytest.raises(errors.ProviderInvalid):
+        asyncio.run(open_legacy(Rubbish(), request, "files"))
+    Rubbish.said = {"manager": None}
+    assert asyncio.run(open_legacy(Rubbish(), request, "files")).provider is None

@@ -208,6 +208,18 @@ def test_criterion_037_no_hit_is_below_the_floor(house: House, floor: float) -> 
         assert house.ask("walnut rings", max_results=len(kept), min_score=floor).next_cursor is None
 
 
+def test_criterion_037_a_floor_between_two_scores_parts_them(house: House) -> None:
+    """It keeps something and drops something."""
+    house.notes(6)
+    house.note("memory/faint.md", "A long text of many things in which a walnut is named once, in passing, " * 9)
+    scores = [hit.score for hit in house.ask("walnut rings", max_results=20).hits if hit.score is not None]
+    assert min(scores) < max(scores)
+    floor = (min(scores) + max(scores)) / 2
+    kept = [hit.score for hit in house.ask("walnut rings", max_results=20, min_score=floor).hits]
+    assert kept == [score for score in scores if score >= floor]
+    assert 0 < len(kept) < len(scores)
+
+
 def test_criterion_037_a_floor_above_every_score_leaves_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of what a search takes for perfect."""
     house.notes(2)
