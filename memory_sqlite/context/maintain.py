@@ -1,7 +1,8 @@
-"""``maintain``: what an engine does between turns, in small steps: the index brought up, the write-ahead logs cut back.
+"""``maintain``: what an engine does between turns, in small steps: retention, the index brought up, the write-ahead
+logs cut back.
 
-Each step is short and safe to leave out; between two of them an abort is heard. Retention is not here: it belongs to
-the memory, not to a session. Called by the engine, in a thread.
+Each step is short and safe to leave out; between two of them an abort is heard. Not here: what retention deletes
+(``layers.layered_retention``; only compatible mode has such a rule). Called by the engine, in a thread.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import apsw
 from memory_sqlite import limits
 from memory_sqlite.agent import freshness
 from memory_sqlite.context.shapes import MaintainResult
+from memory_sqlite.layers.layered_retention import delete_old_days
 from memory_sqlite.runtime.agents import AgentRooms
 from memory_sqlite.runtime.signals import AbortSignal
 from memory_sqlite.storage.failures import translated, translated_index
@@ -21,7 +23,7 @@ ABORTED = "aborted"
 
 
 def maintain(rooms: AgentRooms, signal: AbortSignal | None) -> MaintainResult:
-    """Bring the index up to the store and the notes, then give back the room of the logs.
+    """Delete what is older than is kept, bring the index up to the store and the notes, give back the room of the logs.
 
     ``bytes_freed`` is what the log files lost. ``reason`` is ``aborted`` when the steps after an abort were left out,
     or what the index could not take. Raises the store's errors.
@@ -29,7 +31,7 @@ def maintain(rooms: AgentRooms, signal: AbortSignal | None) -> MaintainResult:
     if rooms.opened.store.read_only:
         return MaintainResult(False, reason="opened for reading only")
     changed, freed, reasons = False, 0, []
-    for step in (_bring_up, _cut_back):
+    for step in (_expire, _bring_up, _cut_back):
         if signal is not None and signal.aborted:
             reasons.append(ABORTED)
             break
@@ -37,6 +39,14 @@ def maintain(rooms: AgentRooms, signal: AbortSignal | None) -> MaintainResult:
         changed, freed = changed or done, freed + bytes_of_it
         reasons += [why] if why is not None else []
     return MaintainResult(changed, freed, reason="; ".join(reasons) or None)
+
+
+def _expire(rooms: AgentRooms) -> tuple[bool, int, str | None]:
+    if rooms.settings.compatibility != "layered-memory":
+        return False, 0, None
+    with rooms.lock:
+        deleted = delete_old_days(rooms.opened.store, rooms.settings, rooms.clock)
+    return deleted > 0, 0, None
 
 
 def _bring_up(rooms: AgentRooms) -> tuple[bool, int, str | None]:

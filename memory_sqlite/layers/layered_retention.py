@@ -2,7 +2,7 @@
 
 Facts: section 9 of that product's reference. The day of a record is its virtual file's, the day of a turn the UTC day
 on which it was recorded. Run ids stay known for ever, so a replay adds nothing. Called by
-``integrations.layered_memory`` only: the standard mode has no such rule.
+``integrations.layered_memory`` and ``context.maintain`` in that mode only: the standard mode has no such rule.
 """
 
 from __future__ import annotations

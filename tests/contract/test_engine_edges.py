@@ -302,3 +302,21 @@ def test_a_prompt_gets_what_both_the_host_and_the_store_allow(memory: Memory) ->
     stranger = recalled(memory, KEY, ID, SessionInfo("", "direct", None, False))
     assert "7731" in stranger and "4142" not in stranger
     assert "4142" in recalled(memory, KEY, ID, OWNERS)
+
+
+@pytest.mark.parametrize(("mode", "left"), [("layered-memory", 0), ("standard", 1)])
+def test_maintain_deletes_what_is_older_than_is_kept(tmp_path: Path, mode: Any, left: int) -> None:
+    """Where the memory has a rule of retention (compatible mode), maintenance carries it out, but not when aborted."""
+    clock = FixedClock()
+    settings = Settings(data_dir=tmp_path / "data", compatibility=mode, retention_days=2)
+    with Memory.open(settings=settings, clock=clock) as opened:
+        opened.remember(session=KEY, messages=[{"role": "user", "content": "The walnut tree is old."}])
+        clock.advance(4 * 86_400_000)
+        engine = opened.context_engine()
+        signal = AbortSignal()
+        signal.abort()
+        asyncio.run(engine.maintain(session_id=ID, session_key=KEY, abort_signal=signal))
+        assert opened.status()["turns"] == 1
+        assert asyncio.run(engine.maintain(session_id=ID, session_key=KEY)).changed
+        assert opened.status()["turns"] == left
+        assert bool(opened.search("walnut").hits) is bool(left)
