@@ -55,6 +55,7 @@ def commit(
         is_heartbeat=is_heartbeat,
         first_entry=start.entry_id,
         last_entry=terminal.entry_id if len(said) > 1 else None,
+        of_transcript=True,
     )
     return CommitResult("duplicate" if store(rooms, session, kept, "commit", filed).repeated else "committed")
 

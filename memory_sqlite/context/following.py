@@ -115,7 +115,7 @@ class Follower:
         opening = self._opening.get(session.called, ())
         said = [_said(entry) for entry in entries]
         before = [] if is_person(said[0]) else [_said(entry) for entry in opening]
-        stored = store(rooms, session, taken([*before, *said], rooms.settings), "import")
+        stored = store(rooms, session, taken([*before, *said], rooms.settings, of_transcript=True), "import")
         begun = units(said)[-1]
         if is_person(said[begun[0]]):
             opening = tuple(entries[index] for index in begun if is_person(said[index]))

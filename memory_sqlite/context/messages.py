@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -25,6 +26,7 @@ from memory_sqlite.transcripts.content import read_content
 from memory_sqlite.transcripts.identity import SYNTHETIC_PREFIX
 from memory_sqlite.transcripts.normalise import CALLS, normalise
 
+_log: Final = logging.getLogger("memory_sqlite.context.messages")
 _SUMMARIES: Final = frozenset({"compactionSummary", "branchSummary", "custom"})
 """Roles of what a host adds to a transcript for itself; nobody said it, and an import leaves it out."""
 _ENTRY_KEYS: Final = ("entryId", "entry_id")
@@ -47,20 +49,28 @@ def taken(
     is_heartbeat: bool = False,
     first_entry: str | None = None,
     last_entry: str | None = None,
+    of_transcript: bool = False,
 ) -> list[Message]:
     """The messages that a memory keeps, in order, shortened to ``max_record_bytes``: a turn is never lost for its size.
 
     ``first_entry`` and ``last_entry`` are the transcript entries of the first and the last message. In a heartbeat the
-    host speaks, not a person. Raises ``InvalidArgument`` naming the message.
+    host speaks, not a person. What a transcript has (``of_transcript``) nobody can correct any more: there an odd
+    message is left out, with a warning in the log, as an import leaves out an odd line. Else ``InvalidArgument``.
     """
     kept = []
     for index, message in enumerate(messages):
         anchors = [usable_key(first_entry)] if index == 0 else []
         anchors += [usable_key(last_entry)] if index == len(messages) - 1 else []
         place = f"{first_entry} {index}" if first_entry else None
-        one = _taken(
-            message, f"messages[{index}]", settings, is_heartbeat, [entry for entry in anchors if entry], place
-        )
+        try:
+            one = _taken(
+                message, f"messages[{index}]", settings, is_heartbeat, [entry for entry in anchors if entry], place
+            )
+        except errors.InvalidArgument as error:
+            if not of_transcript:
+                raise
+            _log.warning("a message of a transcript was left out: %s", error.message)
+            continue
         if one is not None:
             kept.append(one)
     return kept

@@ -320,3 +320,27 @@ def test_maintain_deletes_what_is_older_than_is_kept(tmp_path: Path, mode: Any, 
         assert asyncio.run(engine.maintain(session_id=ID, session_key=KEY)).changed
         assert opened.status()["turns"] == left
         assert bool(opened.search("walnut").hits) is bool(left)
+
+
+@pytest.mark.parametrize("odd", [{"content": 5}, {"role": "", "content": "x"}, {"role": "r" * 5_000, "content": "x"}])
+def test_an_odd_message_of_a_transcript_does_not_stop_its_session(
+    memory: Memory, caplog: pytest.LogCaptureFixture, odd: dict[str, Any]
+) -> None:
+    """It is left out, as an import leaves out an odd line: refused, its turn would wait in the host's outbox for ever.
+    A caller who hands one over by itself is told."""
+    engine = memory.context_engine()
+    anchors = [TurnAnchor("main", ID, KEY, "s", "0", f"e{number}", number, None, number) for number in (1, 3)]
+    messages = [
+        {"role": "user", "content": "The walnut tree is old."},
+        {"role": "assistant", **odd},
+        {"role": "assistant", "content": "Noted."},
+    ]
+    admission = TurnAdmission(anchors[0], "t1")
+    committed = engine.commit_turn(
+        advancement_key="t1", admission=admission, terminal=anchors[1], messages=messages, session_id=ID
+    )
+    assert asyncio.run(committed).status == "committed"
+    assert memory.status()["messages"] == 2
+    assert len([record for record in caplog.records if "left out" in record.getMessage()]) == 1
+    with pytest.raises(errors.InvalidArgument):
+        asyncio.run(engine.ingest(session_id=ID, session_key=KEY, message={"role": "assistant", **odd}))
