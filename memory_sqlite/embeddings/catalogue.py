@@ -91,7 +91,7 @@ MODELS: Final = (
         folder="",
         files=(("e5-small-q4.bin", "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"),),
         dimensions=384,
-        weight=Weight(latin=0.6, cjk=0.5, other=0.5, messages=1.0, low=0.7, high=0.95, floor=0.85),
+        weight=Weight(latin=0.4, cjk=0.5, other=0.5, messages=1.5, low=0.7, high=0.95, floor=0.85),
         limits=_LIMITS,
         install="pip install 'memory-sqlite[local]'",
     ),

@@ -54,7 +54,8 @@ class Weight:
     """How much meaning counts beside words in the fused score, and where a cosine begins and ends to say something.
 
     ``latin``, ``cjk`` and ``other`` are weights by the script of the query, 0 for scripts that the model does not know;
-    ``messages`` is the share of it that counts for messages, whose words and windows say more than their vectors do;
+    ``messages`` is how many times that counts for messages: less than once where their words and windows say more than
+    their vectors do, more where the vectors of what stands around them say it;
     ``low`` and ``high`` are the cosines that count as 0 and as 1; from ``floor`` on a text that holds no word of the
     query can be an answer. They belong to the model and are measured (``docs/decisions``); an unknown model gets the
     careful default.

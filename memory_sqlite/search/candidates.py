@@ -84,7 +84,7 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """What the vector leg says beside the shares of candidates. ``weight`` 0: it says nothing; ``messages`` is the
-    share of it that counts for messages. ``route`` is how the nearest were found; ``partial``: not every text could be
+    times that it counts for messages. ``route`` is how the nearest were found; ``partial``: not every text could be
     looked at."""
 
     weight: float = 0.0

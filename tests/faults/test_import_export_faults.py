@@ -17,8 +17,8 @@ from memory_sqlite import Memory
 from memory_sqlite.config import Settings
 
 CHILD = Path(__file__).with_name("child_import_faults.py")
-POINTS = int(os.environ.get("MEMORY_SQLITE_SWEEP", "4"))
-"""Calls of a kind that fail or kill, each in an import of its own."""
+POINTS = max(4, int(os.environ.get("MEMORY_SQLITE_SWEEP", "0")) // 4)
+"""Calls of a kind that fail or kill, each in an import of its own, which takes a second or two."""
 TYPED = {"disk_full", "store_damaged", "index_unavailable", "store_busy"}
 
 

@@ -12,7 +12,7 @@ from memory_sqlite.values import dataclass
 class QueryVector:
     """``identity`` is that of its space (``generations.vector_rows.identity_text``), ``data`` the little-endian float32
     numbers of a vector of length 1. The others are those of ``embeddings.protocol.Weight``: the weight of meaning
-    beside words by the script of the question, the share of it that counts for messages, the cosines that count as 0
+    beside words by the script of the question, how many times it counts for messages, the cosines that count as 0
     and as 1, and the one from which a text without any word of the question can be an answer."""
 
     identity: str

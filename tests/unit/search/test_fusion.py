@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -10,7 +11,7 @@ import apsw
 import pytest
 
 from memory_sqlite.generations import vector_rows
-from memory_sqlite.search import fusion, retrieve
+from memory_sqlite.search import fusion, rank, retrieve
 from memory_sqlite.search.filters import OPERATOR, Filters, Viewer
 from memory_sqlite.search.run import search
 from memory_sqlite.search.scripts import script_of
@@ -279,3 +280,19 @@ def test_what_words_found_in_parts_is_not_left_out_for_meaning(index: Any, note:
     give(index.connection, {"memory/errors.md": (0.0, 1.0, 0.0), "memory/cat.md": (1.0, 0.0, 0.0)})
     assert paths(find(index.connection, "path:errors", None)[0]) == ["memory/errors.md"]
     assert paths(find(index.connection, "path:errors", asked(0.8, 0.6, 0, floor=0.9))[0])[0] == "memory/errors.md"
+
+
+def test_meaning_may_count_more_for_messages_but_never_beyond_the_bound(index: Any, note: Any, message: Any) -> None:
+    """Twice as much for a message as for a note, up to what was measured; a score stays within 1."""
+    index.put(note("memory/cat.md", "The tabby is purring in the sun."), message(1, 1, "purring in the sun"))
+    give(index.connection, {"memory/cat.md": (1.0, 0.0, 0.0), "s1m1": (1.0, 0.0, 0.0)})
+    for weight, expected in ((0.25, 0.5), (0.4, rank.MESSAGE_MEANING_MOST), (0.7, 0.7)):
+        vector = replace(asked(1, 0, 0), latin=weight, messages=2.0)
+        hits, _ = find(index.connection, "purring in the sun", vector)
+        counted = {hit.path: hit.explanation["meaning weight"] for hit in hits}
+        assert counted["memory/cat.md"] == pytest.approx(weight)
+        assert counted["sessions/token1"] == pytest.approx(expected)
+        assert all(0.0 < hit.score <= 1.0 for hit in hits)
+    fewer = replace(asked(1, 0, 0), latin=0.5, messages=0.4)
+    hits, _ = find(index.connection, "purring in the sun", fewer)
+    assert {hit.explanation["meaning weight"] for hit in hits} == {0.5, 0.2}
