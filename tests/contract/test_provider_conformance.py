@@ -54,7 +54,7 @@ def our_provider(place: Path, **settings: Any) -> Iterator[ProviderUnderTest]:
         def plant(one: Planted) -> None:
             if one.source == "memory":
                 if one.partition != "owner" or not one.trusted:
-                    raise NotImplementedError
+                    raise NotImplementedError  # the kit's word for "this provider has no such partition"
                 said = [("project", p) for p in one.projects] + [("triggers", t) for t in one.triggers]
                 said += [("importance", str(one.importance))] if one.importance else []
                 carriers = "".join(f" <!-- {name}: {value} -->" for name, value in said)
