@@ -12,6 +12,7 @@ from memory_sqlite import errors
 from memory_sqlite.host.legacy_values import number_of, text_of, value_of, whole_of
 from memory_sqlite.runtime.shapes import AutomaticRecall, Citation, ProviderHit, Reference, SearchRequest
 from memory_sqlite.sources.annotations import take_annotations
+from memory_sqlite.text.project_keys import project_key
 
 _TRUSTED: Final = ("owner", "agent")
 
@@ -45,18 +46,14 @@ def as_asked(hits: Sequence[ProviderHit], request: SearchRequest) -> tuple[Provi
     if request.sources is not None:
         kept = [hit for hit in kept if hit.source in request.sources]
     if request.active_project_keys:
-        active = {_key(key) for key in request.active_project_keys}
+        active = {project_key(key) for key in request.active_project_keys}
         kept = [hit for hit in kept if not (keys := _project_keys(hit)) or not active.isdisjoint(keys)]
     return tuple(kept[: request.max_results])
 
 
 def _project_keys(hit: ProviderHit) -> set[str]:
     stored = hit.automatic_recall.project_keys if hit.automatic_recall is not None else None
-    return {_key(key) for key in stored or ()}
-
-
-def _key(key: str) -> str:
-    return key.strip().casefold()
+    return {project_key(key) for key in stored or ()}
 
 
 def _without_annotations(snippet: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from memory_sqlite import errors
-from memory_sqlite.host import legacy
+from memory_sqlite.host import legacy, legacy_hits
 from memory_sqlite.host.legacy_open import open_legacy
 from memory_sqlite.runtime.callers import (
     CallerAuthority,
@@ -547,3 +547,10 @@ def test_a_runtime_that_answers_rubbish_is_not_taken_for_one_that_is_switched_of
         asyncio.run(open_legacy(Rubbish(), request, "files"))
     Rubbish.said = {"manager": None}
     assert asyncio.run(open_legacy(Rubbish(), request, "files")).provider is None
+
+
+def test_a_project_of_a_manager_is_one_however_its_name_is_composed() -> None:
+    """The adapter compares project keys as the search does."""
+    hit = legacy_hits.hit({"path": "a.md", "snippet": "oven", "source": "memory", "project_key": "cafe\u0301"}, "files")
+    other = legacy_hits.hit({"path": "b.md", "snippet": "oven", "source": "memory", "project_key": "harbor"}, "files")
+    assert legacy_hits.as_asked((hit, other), SearchRequest("oven", active_project_keys=(" CAF\u00c9 ",))) == (hit,)
