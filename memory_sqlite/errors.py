@@ -167,6 +167,73 @@ class EncryptionUnavailable(MemorySqliteError):
     default_hint = "pip uninstall -y apsw && pip install --force-reinstall apsw-sqlite3mc"
 
 
+class EncryptionKeyRequired(MemorySqliteError):
+    """The data directory is encrypted and no key is configured; nothing was read or written."""
+
+    code = "encryption_key_required"
+    exit_code = 77
+    default_hint = "Set encryption_key_env, encryption_key_file or encryption_key_command; `memory-sqlite key status`."
+
+
+class EncryptionKeyWrong(MemorySqliteError):
+    """The key that is configured does not open this data directory; nothing was written. It is not a sign of damage."""
+
+    code = "encryption_key_wrong"
+    exit_code = 77
+    default_hint = "Configure the key it was encrypted with; `memory-sqlite key status` names that key's id."
+
+
+class StoreNotEncrypted(MemorySqliteError):
+    """A key is configured, but what is in the data directory is in clear; nothing was read or written."""
+
+    code = "store_not_encrypted"
+    exit_code = 65
+    default_hint = "memory-sqlite key encrypt"
+
+
+class KeyringMissing(MemorySqliteError):
+    """The stores are encrypted, but keyring.json, which holds their wrapped key, is gone; nothing was written."""
+
+    code = "keyring_missing"
+    exit_code = 65
+    default_hint = "Put keyring.json back from a backup; without it nothing can open these files."
+
+
+class KeyringDamaged(MemorySqliteError):
+    """keyring.json cannot be used: not readable, cut off, altered, or made for another data directory."""
+
+    code = "keyring_damaged"
+    exit_code = 65
+    default_hint = "Put keyring.json back from a backup of this data directory."
+
+
+class EncryptionMixed(MemorySqliteError):
+    """Some files of the data directory are encrypted and others are not, and no change of keys is under way."""
+
+    code = "encryption_mixed"
+    exit_code = 65
+    default_hint = (
+        "`memory-sqlite key status` lists the files; `key encrypt` or `key decrypt` makes them all of one kind."
+    )
+
+
+class KeyChanged(MemorySqliteError):
+    """The data directory was encrypted, decrypted or given another key since this process opened it."""
+
+    code = "key_changed"
+    exit_code = 75
+    default_hint = "Close this memory and open it again."
+
+
+class DirectoryInUse(MemorySqliteError):
+    """Another process has the data directory open, and what was asked for needs it alone."""
+
+    code = "directory_in_use"
+    exit_code = 75
+    retryable = True
+    default_hint = "Stop the process that serves it and call again."
+
+
 class SqliteUnsuitable(MemorySqliteError):
     """The SQLite inside the installed apsw is too old or was built without FTS5, or apsw is not there."""
 

@@ -22,6 +22,8 @@ from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.contract_methods import ContractMethods
+from memory_sqlite.custody_methods import CustodyMethods
+from memory_sqlite.doctor_methods import DoctorMethods
 from memory_sqlite.fact_methods import FactMethods
 from memory_sqlite.model import (
     SOURCES,
@@ -39,6 +41,7 @@ from memory_sqlite.model import (
     SessionKind,
     Source,
 )
+from memory_sqlite.query_methods import QueryMethods
 from memory_sqlite.transcripts import audience
 from memory_sqlite.transcripts.bounds import Oversize
 from memory_sqlite.transfer_methods import TransferMethods
@@ -52,7 +55,7 @@ Sort = Literal["score", "diverse", "newest", "oldest"]
 PathLike = str | os.PathLike[str]
 
 
-class Memory(FactMethods, TransferMethods, ContractMethods):
+class Memory(FactMethods, TransferMethods, CustodyMethods, QueryMethods, DoctorMethods, ContractMethods):
     """One agent's memory. Make it with ``Memory.open``; use it as a context manager or call ``close``."""
 
     def __init__(self, opened: Opened | None, settings: Settings, clock: Clock) -> None:

@@ -1,0 +1,1 @@
+"""SQL over the store and over JSONL files: read-only, bounded, interruptible."""

@@ -1,0 +1,1 @@
+"""Encrypting, decrypting and rotating a whole data directory, resumably."""

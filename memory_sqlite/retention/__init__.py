@@ -1,0 +1,1 @@
+"""What is kept how long: expiry, holds and pins."""
