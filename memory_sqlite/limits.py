@@ -28,6 +28,8 @@ EMBEDDING_DIMENSIONS: Final = (1, 8_192, None)
 EMBEDDING_QUERY_TIMEOUT_MS: Final = (50, 60_000, 1_500)
 EMBEDDING_BATCH_TIMEOUT_MS: Final = (1_000, 600_000, 60_000)
 ENCRYPTION_KEY_MIN_BYTES: Final = 32
+FILE_KEY_BYTES: Final = 32
+"""Raw key of a database file: what AEGIS-256 and AES-256 take."""
 
 # --- asking
 QUERY_MAX_CHARS: Final = 8_000

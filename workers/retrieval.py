@@ -12,6 +12,7 @@ from typing import NoReturn
 import apsw
 
 from memory_sqlite import errors
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.processes import checks, hits
 from memory_sqlite.processes.holds import Holds
 from memory_sqlite.processes.questions import QUESTIONS, Question
@@ -88,7 +89,11 @@ def main() -> NoReturn:
     """Serve until the parent is gone."""
     one_thread()
     holds, residents = Holds(), Residents()
-    serve("retrieval", _kinds(holds, residents), on_idle=holds.let_go_idle, ahead=residents.go_on)
+
+    def unlock(key: FileKey | None) -> None:
+        holds.key = key
+
+    serve("retrieval", _kinds(holds, residents), on_idle=holds.let_go_idle, ahead=residents.go_on, on_key=unlock)
 
 
 if __name__ == "__main__":

@@ -233,7 +233,9 @@ class Embedding:
                 if number is None:
                     raise errors.IndexUnavailable("there is no search index yet")
                 try:
-                    index = vector_filing.open_for_filing(paths.generation_file(self._store.directory, number))
+                    index = vector_filing.open_for_filing(
+                        paths.generation_file(self._store.directory, number), self._store.file_key
+                    )
                 except errors.MemorySqliteError:
                     if self._keeper.number() == number:
                         raise

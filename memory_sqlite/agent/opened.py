@@ -13,6 +13,7 @@ import apsw
 from memory_sqlite import config, errors
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+from memory_sqlite.crypto import secret as secrets
 from memory_sqlite.indexing import notes as notes_index
 from memory_sqlite.indexing.keeper import IndexKeeper
 from memory_sqlite.indexing.notes import Progress
@@ -148,14 +149,15 @@ def open_agent(
     Raises ``UnknownAgent`` with the nearest name when reading an agent that does not exist.
     """
     agent = settings.agent
+    secret = secrets.from_settings(settings)
     if read_only:
         try:
-            store = stores.open_for_reading(settings.data_dir, agent)
+            store = stores.open_for_reading(settings.data_dir, agent, clock, secret)
         except errors.UnknownAgent as error:
             near = _nearest(settings.data_dir, agent)
             raise errors.UnknownAgent(error.message, hint=f"Did you mean {near!r}?" if near else None) from None
     else:
-        store = stores.open_for_writing(settings.data_dir, agent, clock)
+        store = stores.open_for_writing(settings.data_dir, agent, clock, secret)
     keeper = IndexKeeper(store, clock)
     try:
         opened = Opened(store, keeper, _workspace(store, settings), settings)
@@ -189,7 +191,7 @@ def _serve(opened: Opened) -> None:
     from memory_sqlite.agent.retrieving import Follower
     from memory_sqlite.processes.retrieval import Retrieval
 
-    workers = Retrieval()
+    workers = Retrieval(key=opened.store.file_key)
     if workers.available:
         workers.pool.warm()
     opened.workers = workers

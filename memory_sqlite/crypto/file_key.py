@@ -11,12 +11,12 @@ from memory_sqlite.values import dataclass
 
 Cipher = Literal["aegis", "sqlcipher"]
 CIPHERS: Final[tuple[Cipher, ...]] = ("aegis", "sqlcipher")
-"""Those that notice a flipped bit in any page. ``aes256cbc`` answers with damaged data (measured) and is not offered."""
+"""Those that notice a flipped bit in any page. ``aes256cbc`` answers with damaged data (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileKey:
-    """``raw`` is 32 bytes, used as they are (no derivation at each open). ``key_id`` names the data key it comes from."""
+    """``raw`` is 32 bytes, used as they are. ``key_id`` names the data key it comes from."""
 
     cipher: Cipher
     raw: bytes

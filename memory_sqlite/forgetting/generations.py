@@ -49,7 +49,7 @@ def _building(opened: Opened) -> list[int]:
     return [
         generation.number
         for generation in registry.by_state(opened.store.connection, "building")
-        if files.is_held(paths.generation_file(opened.store.directory, generation.number))
+        if files.is_held(paths.generation_file(opened.store.directory, generation.number), opened.store.file_key)
     ]
 
 
@@ -103,7 +103,7 @@ def _erase_retired(opened: Opened, number: int) -> ForgottenGeneration:
     path = paths.generation_file(opened.store.directory, number)
     erased = False
     try:
-        index = connections.open_index(path)
+        index = connections.open_index(path, opened.store.file_key)
         try:
             with translated_index():
                 _drop_unknown(opened, index)

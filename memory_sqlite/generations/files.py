@@ -8,14 +8,15 @@ from pathlib import Path
 import apsw
 
 from memory_sqlite import paths
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.storage import connection as connections
 
 
-def create(path: Path) -> apsw.Connection:
+def create(path: Path, key: FileKey | None) -> apsw.Connection:
     """An empty generation file with mode 0600, open for building; leftovers of the same name are removed first."""
     remove(path)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    return connections.create_index(path)
+    return connections.create_index(path, key)
 
 
 def is_strange(path: Path) -> bool:
@@ -37,12 +38,12 @@ def seal(connection: apsw.Connection, path: Path) -> None:
         os.close(descriptor)
 
 
-def is_held(path: Path) -> bool:
+def is_held(path: Path, key: FileKey | None = None) -> bool:
     """True while any connection in any process has the file open (measured: also in this process)."""
     if not path.exists():
         return False
     try:
-        probe = connections.open_index_probe(path)
+        probe = connections.open_index_probe(path, key)
     except (apsw.NotADBError, apsw.CorruptError):
         return False
     except apsw.Error:
@@ -53,11 +54,11 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def remove_unless_held(path: Path) -> bool:
+def remove_unless_held(path: Path, key: FileKey | None = None) -> bool:
     """Unlink a generation that nobody has open, while still holding it alone; whether it is gone."""
     if path.exists():
         try:
-            probe = connections.open_index_probe(path)
+            probe = connections.open_index_probe(path, key)
         except (apsw.NotADBError, apsw.CorruptError):
             probe = None
         except apsw.Error:

@@ -103,7 +103,7 @@ class IndexKeeper:
 
     def has_unfinished(self) -> bool:
         """Whether a full build was interrupted or killed and can be gone on with."""
-        return resume.unfinished(self._store.directory, self._store.connection) is not None
+        return resume.unfinished(self._store.directory, self._store.connection, self._store.file_key) is not None
 
     def rebuild(self, fill_notes: FillNotes, progress: rebuild.Progress | None = None) -> None:
         """Build and publish the next generation, letting go of the old one."""
@@ -140,7 +140,7 @@ class IndexKeeper:
             path = paths.generation_file(self._store.directory, number)
             if not path.exists():
                 raise errors.IndexUnavailable("the file of the current search index is missing")
-            self._writer = connections.open_index(path)
+            self._writer = connections.open_index(path, self._store.file_key)
             self._writer_number = number
         return self._writer
 
@@ -192,7 +192,8 @@ class IndexKeeper:
                 return connection, number
             connection = None
             try:
-                connection = connections.open_index_reader(paths.generation_file(self._store.directory, number))
+                path = paths.generation_file(self._store.directory, number)
+                connection = connections.open_index_reader(path, self._store.file_key)
                 with translated_index():
                     _hold(connection)
                 return connection, number

@@ -96,15 +96,15 @@ def _begin(store: Store, clock: Clock, unless: Callable[[], bool] | None) -> tup
                 if not lives and unless is not None and unless():
                     return None
                 if not lives:
-                    number = resume.unfinished(store.directory, connection)
-                    index = resume.take_up(store.directory, number) if number is not None else None
+                    number = resume.unfinished(store.directory, connection, store.file_key)
+                    index = resume.take_up(store.directory, number, store.file_key) if number is not None else None
                 if not lives and index is None:
                     number = registry.begin(connection, identity.expected(), clock.now_ms())
                     while files.is_strange(paths.generation_file(store.directory, number)):
                         registry.remove(connection, number)
                         number = registry.begin(connection, identity.expected(), clock.now_ms())
                     # within the transaction: a row without a file that is held would look like a dead builder's
-                    index = files.create(paths.generation_file(store.directory, number))
+                    index = files.create(paths.generation_file(store.directory, number), store.file_key)
         except BaseException:
             if index is not None:
                 index.close()
@@ -126,7 +126,7 @@ def _is_new(index: apsw.Connection) -> bool:
 
 def _builder_lives(store: Store) -> bool:
     return any(
-        files.is_held(paths.generation_file(store.directory, generation.number))
+        files.is_held(paths.generation_file(store.directory, generation.number), store.file_key)
         for generation in registry.by_state(store.connection, "building")
     )
 
@@ -137,7 +137,7 @@ def _abandon(store: Store, number: int) -> None:
     try:
         with store.transaction() as connection:
             begun = any(generation.number == number for generation in registry.by_state(connection, "building"))
-            if begun and files.remove_unless_held(paths.generation_file(store.directory, number)):
+            if begun and files.remove_unless_held(paths.generation_file(store.directory, number), store.file_key):
                 registry.remove(connection, number)
     except (errors.MemorySqliteError, OSError):
         pass
@@ -227,9 +227,11 @@ def sweep(store: Store, *, keep_unfinished: bool = True) -> list[int]:
         return []
     removed = []
     with store.transaction():  # no generation is begun or published while we look
-        kept = resume.unfinished(store.directory, connection) if keep_unfinished else None
+        kept = resume.unfinished(store.directory, connection, store.file_key) if keep_unfinished else None
         for number in _leftovers(store):
-            if number != kept and files.remove_unless_held(paths.generation_file(store.directory, number)):
+            if number != kept and files.remove_unless_held(
+                paths.generation_file(store.directory, number), store.file_key
+            ):
                 registry.remove(connection, number)
                 removed.append(number)
     return removed
@@ -246,7 +248,7 @@ def drop(store: Store) -> None:
             raise errors.StoreBusy("another process is rebuilding the search index")
         current = registry.current(connection)
         for number in [*_leftovers(store), *([current.number] if current is not None else [])]:
-            if files.remove_unless_held(paths.generation_file(store.directory, number)):
+            if files.remove_unless_held(paths.generation_file(store.directory, number), store.file_key):
                 registry.forsake(connection, number)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import apsw
 
 from memory_sqlite import paths
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.generations import layout, registry
 from memory_sqlite.indexing import identity, rows
 from memory_sqlite.storage import change_log
@@ -37,7 +38,7 @@ def note_boot(index: apsw.Connection) -> None:
     layout.write_meta(index, _KEY, boot())
 
 
-def unfinished(directory: Path, connection: apsw.Connection) -> int | None:
+def unfinished(directory: Path, connection: apsw.Connection, key: FileKey | None = None) -> int | None:
     """The number of a killed build that can be gone on with: the newest one, if nobody builds and it fits.
 
     ``directory`` is the agent's, ``connection`` one to its store. Opens the file alone for a moment; its pages are
@@ -48,7 +49,7 @@ def unfinished(directory: Path, connection: apsw.Connection) -> int | None:
         return None
     path = paths.generation_file(directory, building[-1].number)
     try:
-        probe = connections.open_index_probe(path) if path.exists() else None
+        probe = connections.open_index_probe(path, key) if path.exists() else None
     except apsw.Error:
         return None
     if probe is None:
@@ -59,9 +60,9 @@ def unfinished(directory: Path, connection: apsw.Connection) -> int | None:
         probe.close()
 
 
-def take_up(directory: Path, number: int) -> apsw.Connection | None:
+def take_up(directory: Path, number: int, key: FileKey | None) -> apsw.Connection | None:
     """The file of a killed build, open for building under the lock that tells that a builder lives."""
-    return connections.reopen_index(paths.generation_file(directory, number))
+    return connections.reopen_index(paths.generation_file(directory, number), key)
 
 
 def is_sound(index: apsw.Connection) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 
 import apsw
 
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.embeddings.protocol import CostClass, EmbeddingIdentity, InputLimits, Weight
 from memory_sqlite.generations import vector_rows
 from memory_sqlite.generations.vector_rows import Space
@@ -53,10 +54,10 @@ class Filling:
         return self.embedded + self.reused + len(self.refused)
 
 
-def open_for_filing(path: Path) -> apsw.Connection:
+def open_for_filing(path: Path, key: FileKey | None = None) -> apsw.Connection:
     """A connection to a generation for filing vectors, whose commits are on disk when they return: what was paid for
     is not lost to a power cut. Raises ``IndexUnavailable`` and the store's errors."""
-    index = connections.open_index(path)
+    index = connections.open_index(path, key)
     index.pragma("synchronous", "FULL")
     return index
 

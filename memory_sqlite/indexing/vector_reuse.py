@@ -74,7 +74,8 @@ def current_generation(store: Store) -> Iterator[apsw.Connection | None]:
     connection: apsw.Connection | None = None
     try:
         if current is not None:
-            connection = connections.open_index_reader(paths.generation_file(store.directory, current.number))
+            path = paths.generation_file(store.directory, current.number)
+            connection = connections.open_index_reader(path, store.file_key)
             connection.execute("SELECT count(*) FROM vector_spaces").fetchall()
     except (errors.MemorySqliteError, apsw.Error):
         # gone, damaged, or of a format without vectors

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.limits import DIRECT_WRITE_MAX_BYTES, WORKER_KILL_GRACE_S
 from memory_sqlite.processes import envelopes, frames
 from memory_sqlite.processes.command import Command
@@ -29,7 +30,7 @@ _NOWHERE: Final = os.sep
 class Child:
     """A running worker. Start it, then ``listen``."""
 
-    def __init__(self, command: Command, worker: str) -> None:
+    def __init__(self, command: Command, worker: str, key: FileKey | None = None) -> None:
         """Raises ``OSError`` when the system starts no process."""
         self._worker = worker
         self._writing = threading.Lock()
@@ -48,7 +49,7 @@ class Child:
         assert self._process.stdin is not None and self._process.stdout is not None, "both are pipes"
         self._input = self._process.stdin
         self._output = self._process.stdout
-        self.send(frames.pack(envelopes.setup(worker)))
+        self.send(frames.pack(envelopes.setup(worker, key)))
 
     @property
     def pid(self) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from memory_sqlite.crypto.file_key import CIPHERS, FileKey
+from memory_sqlite.limits import FILE_KEY_BYTES
 from memory_sqlite.processes.frames import Frame, WireError
 from memory_sqlite.values import dataclass
 
@@ -53,9 +55,28 @@ class Reply:
     blob: bytes = b""
 
 
-def setup(worker: str) -> dict[str, Any]:
-    """The parent's first words. What must never be an argument or in the environment belongs here."""
-    return {"say": "setup", "protocol": PROTOCOL, "worker": worker}
+def setup(worker: str, key: FileKey | None = None) -> dict[str, Any]:
+    """The parent's first words. A key travels here and nowhere else: never as an argument or in the environment."""
+    words: dict[str, Any] = {"say": "setup", "protocol": PROTOCOL, "worker": worker}
+    if key is not None:
+        words["key"] = {"cipher": key.cipher, "raw": key.raw.hex(), "key_id": key.key_id}
+    return words
+
+
+def key_of_setup(frame: Frame) -> FileKey | None:
+    """Take the key out of a setup frame. Raises ``WireError`` for anything else in its place."""
+    words = frame.header.pop("key", None)
+    if words is None:
+        return None
+    if not isinstance(words, dict) or words.keys() != {"cipher", "raw", "key_id"} or words["cipher"] not in CIPHERS:
+        raise WireError("the key of a setup is not one")
+    try:
+        raw = bytes.fromhex(words["raw"])
+    except (TypeError, ValueError):
+        raise WireError("the key of a setup is not one") from None
+    if len(raw) != FILE_KEY_BYTES or not isinstance(words["key_id"], str):
+        raise WireError("the key of a setup is not one")
+    return FileKey(words["cipher"], raw, words["key_id"])
 
 
 def hello(worker: str) -> dict[str, Any]:

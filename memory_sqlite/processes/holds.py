@@ -16,6 +16,7 @@ from pathlib import Path
 import apsw
 
 from memory_sqlite import errors, paths
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.limits import WORKER_HOLDS_MAX, WORKER_IDLE_S
 from memory_sqlite.processes.frames import WireError
 from memory_sqlite.processes.gone import Gone
@@ -42,10 +43,14 @@ class Holds:
     """Open generations by path, the one used last at the end. Used by one thread."""
 
     def __init__(
-        self, opener: Callable[[Path], apsw.Connection] = open_index_reader, clock: Callable[[], float] = time.monotonic
+        self,
+        opener: Callable[[Path, FileKey | None], apsw.Connection] = open_index_reader,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._opener = opener
         self._clock = clock
+        self.key: FileKey | None = None
+        """Opens the files; the parent tells it first."""
         self._open: OrderedDict[str, Hold] = OrderedDict()
 
     def __len__(self) -> int:
@@ -80,7 +85,7 @@ class Holds:
             self.let_go(next(iter(self._open)))
         connection = None
         try:
-            connection = self._opener(path)
+            connection = self._opener(path, self.key)
             with translated_index():
                 # the hold begins with the first read
                 connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchall()

@@ -14,6 +14,7 @@ import time
 from typing import Any, Final
 
 from memory_sqlite import errors, limits
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.processes import envelopes, frames
 from memory_sqlite.processes.child import Child
 from memory_sqlite.processes.command import Command, worker_command
@@ -31,10 +32,20 @@ class Pool:
     """Workers of one kind. Free until it is used; end it with ``close``."""
 
     def __init__(
-        self, worker: str, *, command: Command | None = None, bounds: Bounds | None = None, module: str | None = None
+        self,
+        worker: str,
+        *,
+        command: Command | None = None,
+        bounds: Bounds | None = None,
+        module: str | None = None,
+        key: FileKey | None = None,
     ) -> None:
-        """``worker`` is what the worker calls itself; it is the module of that name in ``memory_sqlite.workers``."""
+        """``worker`` is what the worker calls itself; it is the module of that name in ``memory_sqlite.workers``.
+
+        ``key`` opens the files it reads; each worker gets it in its first frame.
+        """
         self._worker = worker
+        self._key = key
         self._command = command or worker_command(module or f"memory_sqlite.workers.{worker}")
         self._bounds = bounds or Bounds()
         self._lock = threading.Lock()
@@ -331,7 +342,7 @@ class Pool:
     def _start(self, slot: Slot) -> None:
         assert self._command is not None, "only an available pool starts workers"
         try:
-            child = Child(self._command, self._worker)
+            child = Child(self._command, self._worker, self._key)
         except OSError as error:
             self._ended(slot, error.errno)
             return

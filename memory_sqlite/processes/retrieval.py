@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memory_sqlite import errors
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.model import DocumentKind
 from memory_sqlite.processes import checks, hits
 from memory_sqlite.processes.frames import WireError
@@ -30,8 +31,9 @@ class Retrieval:
     passed: then the worker is free again or gone), ``WorkerLost`` and what the worker met: ``IndexUnavailable``.
     """
 
-    def __init__(self, pool: Pool | None = None, *, bounds: Bounds | None = None) -> None:
-        self.pool = pool or Pool(WORKER, bounds=bounds)
+    def __init__(self, pool: Pool | None = None, *, bounds: Bounds | None = None, key: FileKey | None = None) -> None:
+        """``key`` opens the generations that are asked about: those of one agent."""
+        self.pool = pool or Pool(WORKER, bounds=bounds, key=key)
 
     @property
     def available(self) -> bool:

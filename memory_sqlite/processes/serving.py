@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn
 import apsw
 
 from memory_sqlite import errors
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.limits import WORKER_IDLE_S, WORKER_INTERRUPT_EVERY_S, WORKER_PARENT_CHECK_S
 from memory_sqlite.processes import envelopes, frames
 from memory_sqlite.processes.envelopes import Cancel, Reply, Request
@@ -73,12 +74,18 @@ class Worker:
     """One worker process: its kinds, its pipe, the request it works on."""
 
     def __init__(
-        self, name: str, handlers: Mapping[str, Handler], on_idle: Callable[[], None], ahead: Callable[[], bool]
+        self,
+        name: str,
+        handlers: Mapping[str, Handler],
+        on_idle: Callable[[], None],
+        ahead: Callable[[], bool],
+        on_key: Callable[[FileKey | None], None],
     ) -> None:
         self._name = name
         self._handlers = handlers
         self._on_idle = on_idle
         self._ahead = ahead
+        self._on_key = on_key
         self._requests: queue.SimpleQueue[Call] = queue.SimpleQueue()
         self._current: Call | None = None
         self._parent = os.getppid()
@@ -92,6 +99,7 @@ class Worker:
         try:
             greeting = self._reader.read()
             assert greeting is not None, "without a timeout there is a frame"
+            self._on_key(envelopes.key_of_setup(greeting))
             envelopes.check_greeting(greeting, "setup", self._name)
         except EOFError:
             os._exit(EXIT_PARENT_GONE)
@@ -208,10 +216,12 @@ def serve(
     handlers: Mapping[str, Handler],
     on_idle: Callable[[], None] = lambda: None,
     ahead: Callable[[], bool] = lambda: False,
+    on_key: Callable[[FileKey | None], None] = lambda key: None,
 ) -> NoReturn:
     """Be a worker until the parent is gone. ``on_idle`` is called now and then while nothing is asked.
 
     ``ahead`` is called after an answer, when nobody asks, and again while it says that there is more: each time it does
-    a little of what later requests would have to wait for. It raises nothing.
+    a little of what later requests would have to wait for. It raises nothing. ``on_key`` gets the key of files, once,
+    before anything is asked.
     """
-    Worker(name, handlers, on_idle, ahead).run()
+    Worker(name, handlers, on_idle, ahead, on_key).run()

@@ -76,7 +76,9 @@ class Holding:
             number = self._opened.keeper.number()
             if number is None:
                 return name
-            connection = connections.open_index_reader(paths.generation_file(self._opened.store.directory, number))
+            connection = connections.open_index_reader(
+                paths.generation_file(self._opened.store.directory, number), self._opened.store.file_key
+            )
             with translated_index():  # the hold begins with the first read
                 connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchall()
         except (errors.MemorySqliteError, apsw.Error):

@@ -16,8 +16,12 @@ import apsw
 
 from memory_sqlite import errors, paths
 from memory_sqlite.clock import Clock
+from memory_sqlite.crypto import directory_lock
+from memory_sqlite.crypto.directory_lock import Hold
+from memory_sqlite.crypto.file_key import FileKey
+from memory_sqlite.crypto.secret import Secret
 from memory_sqlite.storage import connection as connections
-from memory_sqlite.storage import migrate, session_key
+from memory_sqlite.storage import migrate, session_key, unlocking
 from memory_sqlite.storage.failures import is_full, translated
 from memory_sqlite.storage.pool import ReaderPool
 from memory_sqlite.values import dataclass
@@ -38,7 +42,7 @@ _LAYERED_FOLDERS: Final = (
 @dataclass
 class Store:
     """An open store. ``connection`` writes unless ``read_only`` and is used by one thread at a time; ``readers`` serve
-    reads beside it."""
+    reads beside it. ``file_key`` opens its generations too; ``hold`` keeps changes of keys away until it is closed."""
 
     agent: str
     directory: Path
@@ -46,6 +50,8 @@ class Store:
     connection: apsw.Connection
     read_only: bool
     readers: ReaderPool
+    file_key: FileKey | None = None
+    hold: Hold | None = None
 
     def token(self, session: str) -> str:
         """The opaque token of a session key."""
@@ -66,10 +72,12 @@ class Store:
         """Close every connection; safe to call twice."""
         self.readers.close()
         self.connection.close()
+        if self.hold is not None:
+            self.hold.close()
 
 
-def _readers(path: Path) -> ReaderPool:
-    return ReaderPool(lambda: connections.open_store_reader(path), "the store")
+def _readers(path: Path, key: FileKey | None) -> ReaderPool:
+    return ReaderPool(lambda: connections.open_store_reader(path, key), "the store")
 
 
 def layered_layout(data_dir: Path) -> bool:
@@ -173,30 +181,49 @@ def agents(data_dir: Path) -> list[str]:
     return sorted(name for name in found if (data_dir / paths.AGENTS_DIRECTORY / name / paths.STORE_FILE).exists())
 
 
-def open_for_writing(data_dir: Path, agent: str, clock: Clock) -> Store:
-    """Open an agent's store, making directories, key, file and schema where they are missing.
+def open_for_writing(data_dir: Path, agent: str, clock: Clock, secret: Secret | None = None) -> Store:
+    """Open an agent's store, making directories, keys, file and schema where they are missing.
 
-    Raises ``LegacyLayout``, the three session-key errors, ``SchemaTooNew``, ``StoreDamaged``, ``StoreBusy``,
-    ``StoreReadOnly``, ``DiskFull``. A newer, damaged or foreign file is left exactly as it is.
+    ``secret`` is where the user's key comes from, ``None`` for a store in clear.
+
+    Raises ``LegacyLayout``, the three session-key errors, those of encryption, ``SchemaTooNew``,
+    ``StoreDamaged``, ``StoreBusy``, ``StoreReadOnly``, ``DiskFull``. A newer, damaged or foreign file is left exactly
+    as it is.
     """
     directory = paths.agent_directory(data_dir, agent)
     path = directory / paths.STORE_FILE
     _refuse_unsuitable(path)
     if not path.exists() and layered_layout(data_dir):
         raise errors.LegacyLayout("this directory belongs to the layered-memory product and was not touched")
-    _make_directories(data_dir)
+    if not data_dir.is_dir():
+        unlocking.look(data_dir, directory, secret)  # a key that cannot be read leaves nothing behind
+        _make_directories(data_dir)
+    hold = directory_lock.hold(data_dir)
+    try:
+        return _open_for_writing(data_dir, directory, agent, clock, secret, hold)
+    except BaseException:
+        hold.close()
+        raise
+
+
+def _open_for_writing(
+    data_dir: Path, directory: Path, agent: str, clock: Clock, secret: Secret | None, hold: Hold
+) -> Store:
+    path = directory / paths.STORE_FILE
+    looked = unlocking.look(data_dir, directory, secret)
     try:
         key = session_key.load_or_create(data_dir, clock)
     except OSError as error:
         if is_full(error):
             raise errors.DiskFull("the disk is full; session.key could not be made") from error
         raise errors.StoreReadOnly(f"session.key cannot be made ({error.strerror})") from error
+    file_key = looked.file_key(key, clock, write=True)
     _make_directories(directory)
     if path.exists() and path.stat().st_size:
-        _check_untouched(path)
+        _check_untouched(path, file_key)
     _make_file(path)
-    connection = connections.open_store(path)
-    store = Store(agent, directory, key, connection, False, _readers(path))
+    connection = connections.open_store(path, file_key)
+    store = Store(agent, directory, key, connection, False, _readers(path, file_key), file_key, hold)
     try:
         with translated("the store"):
             if connection.readonly("main"):
@@ -204,14 +231,14 @@ def open_for_writing(data_dir: Path, agent: str, clock: Clock) -> Store:
             migrate.migrate(connection)
             _check_key(store, write=True)
     except BaseException:
-        connection.close()
+        store.close()
         raise
     return store
 
 
-def _check_untouched(path: Path) -> None:
+def _check_untouched(path: Path, key: FileKey | None) -> None:
     """Look through a read-only connection first: a file we must refuse is not even switched to WAL."""
-    reader = connections.open_store_reader(path)
+    reader = connections.open_store_reader(path, key)
     try:
         with translated("the store"):
             try:
@@ -224,8 +251,9 @@ def _check_untouched(path: Path) -> None:
         reader.close()
 
 
-def open_for_reading(data_dir: Path, agent: str) -> Store:
-    """Open an agent's store for reading; makes nothing. Raises ``UnknownAgent`` when there is none."""
+def open_for_reading(data_dir: Path, agent: str, clock: Clock, secret: Secret | None = None) -> Store:
+    """Open an agent's store for reading; makes nothing. Raises ``UnknownAgent`` when there is none, and what
+    ``open_for_writing`` raises of keys."""
     directory = paths.agent_directory(data_dir, agent)
     path = directory / paths.STORE_FILE
     _refuse_unsuitable(path)
@@ -233,15 +261,22 @@ def open_for_reading(data_dir: Path, agent: str) -> Store:
         if layered_layout(data_dir):
             raise errors.LegacyLayout("this directory belongs to the layered-memory product and was not touched")
         raise errors.UnknownAgent(f"there is no memory of an agent named {agent!r}")
-    key = session_key.load(data_dir)
-    connection = connections.open_store_reader(path)
-    store = Store(agent, directory, key, connection, True, _readers(path))
+    hold = directory_lock.hold(data_dir)
+    try:
+        looked = unlocking.look(data_dir, directory, secret)
+        key = session_key.load(data_dir)
+        file_key = looked.file_key(key, clock, write=False)
+        connection = connections.open_store_reader(path, file_key)
+    except BaseException:
+        hold.close()
+        raise
+    store = Store(agent, directory, key, connection, True, _readers(path, file_key), file_key, hold)
     try:
         with translated("the store"):
             if migrate.check(connection) < migrate.latest():
                 raise errors.StoreReadOnly("the store must be upgraded first; open it once for writing")
             _check_key(store, write=False)
     except BaseException:
-        connection.close()
+        store.close()
         raise
     return store

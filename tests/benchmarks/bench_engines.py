@@ -33,7 +33,7 @@ ROUNDS = 200
 
 def ours(directory: Path, texts: list[str]) -> Callable[[str], object]:
     path = directory / "index-000001.sqlite"
-    connection = connections.create_index(path)
+    connection = connections.create_index(path, None)
     with connection:
         layout.create(connection, {})
         for number, text in enumerate(texts):

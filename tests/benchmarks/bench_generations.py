@@ -183,7 +183,7 @@ def bare_loop(source: Path, target: Path) -> Taken:
     for row in reader.execute("SELECT * FROM chunks ORDER BY document_id, ordinal"):
         held.setdefault(row[1], []).append(row)
     reader.close()
-    connection = connections.create_index(target)
+    connection = connections.create_index(target, None)
     with connection:
         layout.create(connection, {})
     put_document = f"INSERT INTO documents VALUES ({', '.join('?' * len(documents[0]))})"
@@ -268,7 +268,7 @@ def publishing(directory: Path, chunks: int) -> list[Figure]:
         with store.transaction() as connection:
             number = registry.begin(connection, identity.expected(), clock.now_ms())
         path = paths.generation_file(store.directory, number)
-        index = files.create(path)
+        index = files.create(path, None)
         with connections.writing(index):
             layout.create(index, identity.expected())
             layout.write_meta(index, "applied_seq", change_log.newest(store.connection))

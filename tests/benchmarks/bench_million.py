@@ -61,7 +61,7 @@ def documents(chunks: int, vocabulary: list[str], rng: random.Random) -> Iterato
 
 
 def build(path: Path, chunks: int, vocabulary: list[str], rng: random.Random) -> list[Figure]:
-    connection = connections.create_index(path)
+    connection = connections.create_index(path, None)
     wall, cpu = time.perf_counter(), time.process_time()
     with connection:
         layout.create(connection, {})

@@ -48,7 +48,7 @@ def argument(name: str, default: float) -> float:
 def build(directory: Path, chunks: int) -> tuple[Path, list[str]]:
     texts, vocabulary = corpus(chunks)
     path = paths.generation_file(directory, 1)
-    connection = files.create(path)
+    connection = files.create(path, None)
     with connection:
         layout.create(connection, {})
         for number, text in enumerate(texts):

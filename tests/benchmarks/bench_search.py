@@ -49,7 +49,7 @@ def main() -> None:
     try:
         texts, vocabulary = corpus(chunks)
         path = directory / "index-000001.sqlite"
-        connection = connections.create_index(path)
+        connection = connections.create_index(path, None)
         started = time.process_time()
         with connection:
             layout.create(connection, {})

@@ -38,7 +38,7 @@ def fill(path: Path, messages: int) -> None:
     ]
     weights = [1 / (rank + 2.7) for rank in range(len(vocabulary))]
     texts = [" ".join(rng.choices(vocabulary, weights, k=20)) for _ in range(2_000)]
-    connection = connections.create_index(path)
+    connection = connections.create_index(path, None)
     with connection:
         layout.create(connection, {})
         for number in range(messages):

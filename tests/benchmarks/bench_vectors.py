@@ -278,7 +278,7 @@ def main() -> None:
     directory = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
         path = directory / "index-000001.sqlite"
-        connection = connections.create_index(path)
+        connection = connections.create_index(path, None)
         started = time.perf_counter()
         space = fill(connection, bench.rows)
         connection.close()

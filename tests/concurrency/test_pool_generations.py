@@ -321,7 +321,7 @@ def test_a_worker_keeps_many_vectors_in_memory_and_says_so(
     pytest.importorskip("numpy")
     count = VECTOR_RESIDENT_ROWS + 100
     path = tmp_path / "index-000001.sqlite"
-    connection = create_index(path)
+    connection = create_index(path, None)
     with connection:
         layout.create(connection, {})
         for number in range(count):

@@ -20,7 +20,7 @@ def build(directory: Path, number: int) -> str:
     """A sealed, empty generation; its path."""
     directory.mkdir(exist_ok=True)
     path = paths.generation_file(directory, number)
-    connection = files.create(path)
+    connection = files.create(path, None)
     with connection:
         layout.create(connection, {"number": number})
     files.seal(connection, path)
@@ -170,7 +170,7 @@ def test_a_reader_that_loses_the_race_with_the_retirer_is_told_gone(tmp_path: Pa
     """What SQLite says while the file is being taken away; the parent decides by the current number."""
     path = build(tmp_path, 1)
 
-    def losing(_: Path) -> apsw.Connection:
+    def losing(_: Path, key: object) -> apsw.Connection:
         raise error("in a race")
 
     with pytest.raises(Gone):
@@ -181,7 +181,7 @@ def test_a_file_that_changes_while_it_is_opened_is_gone(tmp_path: Path) -> None:
     """Its identity would be that of another file."""
     path, other = build(tmp_path, 1), build(tmp_path / "other", 1)
 
-    def swapping(place: Path) -> apsw.Connection:
+    def swapping(place: Path, key: object) -> apsw.Connection:
         connection = open_index_reader(place)
         files.remove(place)
         Path(other).rename(place)

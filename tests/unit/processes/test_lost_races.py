@@ -27,7 +27,7 @@ def test_a_lost_race_is_gone_not_damage(tmp_path: Path, said: Exception) -> None
     path = tmp_path / "index-000001.sqlite"
     path.touch()
 
-    def opener(place: Path) -> apsw.Connection:
+    def opener(place: Path, key: object) -> apsw.Connection:
         with translated_index():
             raise said
 
@@ -39,7 +39,7 @@ def test_damage_of_a_file_that_is_there_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "index-000001.sqlite"
     path.touch()
 
-    def opener(place: Path) -> apsw.Connection:
+    def opener(place: Path, key: object) -> apsw.Connection:
         with translated_index():
             raise apsw.CorruptError("malformed")
 
@@ -51,7 +51,7 @@ def test_any_failure_of_a_file_that_is_gone_since_is_gone(tmp_path: Path) -> Non
     path = tmp_path / "index-000001.sqlite"
     path.touch()
 
-    def opener(place: Path) -> apsw.Connection:
+    def opener(place: Path, key: object) -> apsw.Connection:
         place.unlink()
         with translated_index():
             raise apsw.IOError("disk I/O error")

@@ -56,7 +56,7 @@ def test_the_store_commits_to_disk(opened: Store) -> None:
 def test_the_index_is_derived_and_overwrites_what_it_deletes(tmp_path: Path) -> None:
     """A commit there need not be on disk (1 is NORMAL): the change log brings it back."""
     path = tmp_path / "index-000001.sqlite"
-    connections.create_index(path).close()
+    connections.create_index(path, None).close()
     connection = connections.open_index(path)
     said = pragmas(connection)
     assert (said["journal_mode"], said["synchronous"], said["secure_delete"]) == ("wal", 1, 1)
@@ -66,7 +66,7 @@ def test_the_index_is_derived_and_overwrites_what_it_deletes(tmp_path: Path) -> 
 def test_vectors_are_filed_on_disk(tmp_path: Path) -> None:
     """What was paid for is synced at each commit, though the index is derived."""
     path = tmp_path / "index-000001.sqlite"
-    connections.create_index(path).close()
+    connections.create_index(path, None).close()
     connection = vector_filing.open_for_filing(path)
     assert (connection.pragma("journal_mode"), connection.pragma("synchronous")) == ("wal", 2)
     connection.close()

@@ -123,7 +123,7 @@ def filed(tmp_path: Path) -> Iterator[Callable[[int], tuple[Store, apsw.Connecti
 
     def make(dimensions: int) -> tuple[Store, apsw.Connection]:
         path = tmp_path / f"index-{len(opened):06d}.sqlite"
-        connections.create_index(path).close()
+        connections.create_index(path, None).close()
         connection = connections.open_index(path)
         store = Store(connection, dimensions)
         opened.extend((connection, connections.open_index_reader(path)))
