@@ -17,6 +17,18 @@ MAX_SEARCH_RESULTS: Final = (1, 100, 10)
 MAX_SEARCH_BYTES: Final = (1 * MIB, 256 * MIB, 16 * MIB)
 MAX_READ_LINES: Final = (1, 2_000, 200)
 RETENTION_DAYS: Final = (1, 3_650, 90)
+RETENTION_GAP_DAYS: Final = 30
+"""A clock that has moved on further than this with nothing recorded between is doubted: nothing expires on its word."""
+RETENTION_DOUBT_DAYS: Final = 7
+"""A doubted clock that has gone on for so long is believed: a wrong one is noticed, or set right, within days."""
+RETENTION_RUNNING_DAYS: Final = 7
+"""A turn that waits in a host's outbox keeps its session for so long, however short the retention is."""
+RETENTION_BATCH: Final = 250
+"""Turns or records that expire in one transaction: some 10 ms of the write lock, as when something is forgotten."""
+RETENTION_EVERY_S: Final = 86_400.0
+RETENTION_RETRY_S: Final = 3_600.0
+"""A serving memory looks once a day for what has expired, and after an hour where files could not be cleaned yet."""
+HOLD_REASON_MAX_CHARS: Final = 500
 EXTRACTION_INTERVAL: Final = (1, 100, 5)
 MAX_RECORD_BYTES: Final = (1 * KIB, 1 * MIB, 64 * KIB)
 AUTO_RECALL_MAX_RESULTS: Final = (1, 10, 5)
@@ -30,6 +42,8 @@ EMBEDDING_BATCH_TIMEOUT_MS: Final = (1_000, 600_000, 60_000)
 ENCRYPTION_KEY_MIN_BYTES: Final = 32
 FILE_KEY_BYTES: Final = 32
 """Raw key of a database file: what AEGIS-256 and AES-256 take."""
+PROOF_DECRYPTED_MAX_BYTES: Final = 2 * 1024 * MIB
+"""Encrypted files up to here are searched for what was forgotten, one after the other, whole in a child's memory."""
 
 # --- asking
 QUERY_MAX_CHARS: Final = 8_000
@@ -189,6 +203,12 @@ WITHHELD_MAX: Final = 200
 """How many withheld hits are counted; more are not told apart."""
 REPORTED_PROBLEMS_MAX: Final = 200
 """Problems an import lists; its counts are not bounded."""
+LAYERED_OPEN_MESSAGES_MAX: Final = 10_000
+"""Messages of the oldest layered-memory layout held back until their turn is whole; that product bounded a line to a
+megabyte and wrote a few hundred a day."""
+LAYERED_GAP_MAX: Final = 10_000
+"""Lines that an export to layered-memory writes in place of records that are gone, in one file; beyond it the records
+move up and their citations change."""
 RECALLS_AT_ONCE_MAX: Final = 32
 """Recalls running in one process. One that hangs where nothing can interrupt it keeps its thread and its file."""
 FACTS_LOOKED_AT_MAX: Final = 5_000
@@ -320,3 +340,44 @@ WIKI_LOOKUP_MAX_CHARS: Final = 16_384
 """An opaque lookup is a reference in percent-encoded JSON; a longer one is refused before it is parsed."""
 DEEP_RECALL_UNITS: Final = (40, 1_000, 220)
 """Lowest, highest and default length of the summary that a deep recall puts before a prompt, without its frame."""
+
+# --- queries in SQL: lowest, highest, default of what one query may take
+QUERY_ROWS: Final = (1, 10_000_000, 1_000)
+"""Rows of one answer; of more, the first ones are given and the answer says so."""
+QUERY_TIMEOUT_S: Final = (0.05, 3_600.0, 30.0)
+"""How long one query may run; what it waits for its reader does not count."""
+QUERY_MEMORY_BYTES: Final = (16 * MIB, 4 * 1024 * MIB, 256 * MIB)
+"""What SQLite may hold for one query: caches, sorters, temporary tables, single values."""
+QUERY_PYTHON_BYTES: Final = 768 * MIB
+"""Address space of a query's process beyond that: a JSON line of 16 MiB takes up to 280 MiB while it is read, and a
+generation is mapped with up to 256 MiB."""
+QUERY_ANSWER_MAX_BYTES: Final = 64 * MIB
+"""Rows that one answer holds in memory; where they are handed out as they come, they are not counted."""
+QUERY_VALUE_MAX_BYTES: Final = 32 * MIB
+"""One value or row in SQLite: twice the longest line that is read."""
+QUERY_SQL_MAX_CHARS: Final = 100_000
+QUERY_PARAMETERS_MAX: Final = 1_000
+QUERY_COLUMNS_MAX: Final = 500
+QUERY_EXPRESSION_DEPTH: Final = 200
+QUERY_COMPOUND_MAX: Final = 50
+QUERY_PROGRAM_MAX: Final = 250_000
+"""Instructions of one compiled statement; a query of three pages has some thousands."""
+QUERY_LIKE_MAX_CHARS: Final = 1_000
+"""Of a LIKE or GLOB pattern: matching takes up to the product of pattern and text."""
+QUERY_KILL_GRACE_S: Final = 2.0
+"""A query that is not back so long after its time was up hangs within one step, and its process is killed."""
+QUERY_PROCESSES_MAX: Final = 2
+"""Queries of one memory at once; each has a process of its own, and the machine two cores. One more is refused."""
+QUERY_IDLE_S: Final = 60.0
+"""A query process without a request ends after this; a new one takes 0.2 s."""
+QUERY_FILES_MAX: Final = 100_000
+"""Files that one pattern may name; more are a mistake, and listing them took the time of the query."""
+QUERY_BLOCK_BYTES: Final = 1 * MIB
+QUERY_SAMPLE_FILES: Final = 16
+QUERY_SAMPLE_BYTES: Final = 256 * KIB
+"""Where the columns of a JSONL table come from: the keys in so much of so many files, spread over all of them."""
+QUERY_PROMOTED_MAX: Final = 200
+"""Keys of JSONL lines that become columns; the others are reached through ``value``."""
+QUERY_BATCH_ROWS: Final = 256
+QUERY_BATCH_BYTES: Final = 256 * KIB
+"""Rows travel from a query's process in batches of about so many."""

@@ -15,9 +15,10 @@ from typing import Final
 
 import apsw
 
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.forgetting import byte_search
 from memory_sqlite.forgetting.samples import Samples
-from memory_sqlite.limits import MIB
+from memory_sqlite.limits import MIB, PROOF_DECRYPTED_MAX_BYTES
 from memory_sqlite.values import dataclass
 
 _WORK_BYTES: Final = 2 * 1024 * MIB
@@ -35,8 +36,14 @@ class Proof:
     problem: str | None = None
 
 
-def search_bytes(directory: Path, samples: Samples, store: apsw.Connection, index: apsw.Connection | None) -> Proof:
-    """Look into every database file of an agent's directory.
+def search_bytes(
+    directory: Path,
+    samples: Samples,
+    store: apsw.Connection,
+    index: apsw.Connection | None,
+    key: FileKey | None = None,
+) -> Proof:
+    """Look into every database file of an agent's directory, into encrypted ones with their key.
 
     A piece that store or index hold still, because somebody else said the same or a note says it, is no trace.
     """
@@ -45,7 +52,11 @@ def search_bytes(directory: Path, samples: Samples, store: apsw.Connection, inde
     pieces = samples.pieces(max(_LEAST_PIECES, _WORK_BYTES // size))
     if not pieces:
         return Proof(0)
-    answer = _ask(files, pieces)
+    if key is not None:
+        if size > PROOF_DECRYPTED_MAX_BYTES:
+            return Proof(len(pieces), problem="the encrypted files are too large to be searched in memory")
+        files = [path for path in files if path.name.endswith(".sqlite")]  # each with its write-ahead log
+    answer = _ask(files, pieces, key)
     if isinstance(answer, str):
         return Proof(len(pieces), problem=answer)
     said = {number for numbers in answer.values() for number in numbers}
@@ -54,13 +65,16 @@ def search_bytes(directory: Path, samples: Samples, store: apsw.Connection, inde
     return Proof(len(pieces), traces)
 
 
-def _ask(files: list[Path], pieces: list[bytes]) -> dict[str, list[int]] | str:
+def _ask(files: list[Path], pieces: list[bytes], key: FileKey | None) -> dict[str, list[int]] | str:
     if "python" not in Path(sys.executable or "").name.lower():
         return "there is no Python interpreter to search the files with"
-    asked = {
+    asked: dict[str, object] = {
         "files": [str(path) for path in files],
         "pieces": [base64.b64encode(piece).decode("ascii") for piece in pieces],
     }
+    if key is not None:
+        library = str(Path(apsw.__file__).parents[1])
+        asked["key"] = {"cipher": key.cipher, "raw": key.raw.hex(), "library": library}
     environment = {name: value for name, value in os.environ.items() if name.upper() in ("SYSTEMROOT", "PATH")}
     try:
         done = subprocess.run(

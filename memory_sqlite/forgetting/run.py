@@ -247,7 +247,9 @@ def _search(opened: Opened, samples: Samples, erased: _Erased) -> bool:
     except errors.IndexUnavailable:
         index = None
     with translated("the store"):
-        found = proof.search_bytes(opened.store.directory, samples, opened.store.connection, index)
+        found = proof.search_bytes(
+            opened.store.directory, samples, opened.store.connection, index, opened.store.file_key
+        )
     erased.searched_for = found.pieces
     if found.problem is not None:
         erased.reasons.append(found.problem)
