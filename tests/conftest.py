@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from hypothesis import settings
 
 from memory_sqlite import Memory
 from memory_sqlite.clock import FixedClock
+
+# a shell that runs the tests in the background has them, and so the commands they start, ignore Ctrl-C
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # the same examples every time, so that a red run is about the change; explore with HYPOTHESIS_PROFILE=default
 settings.register_profile("steady", derandomize=True)

@@ -145,10 +145,6 @@ def test_case_C104_consoles_that_are_not_utf8(tmp_path: Path, environment: Envir
     assert b"granite" in target.read_bytes()
 
 
-def _heed_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.parametrize(("sent", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_case_C106_interrupting(tmp_path: Path, environment: Environment, sent: signal.Signals, expected: int) -> None:
     """A short message, no traceback, the documented code; the next index finishes the work.
@@ -156,8 +152,7 @@ def test_case_C106_interrupting(tmp_path: Path, environment: Environment, sent: 
     The case has a slow embedder; without one, a corpus large enough to be interrupted takes its place.
     """
     workspace = notes(tmp_path, {f"memory/n{i}.md": f"basalt note {i}\n" + "line of text\n" * 200 for i in range(2000)})
-    # a shell that runs the tests in the background has them, and so their children, ignore SIGINT
-    process = start(environment, "--workspace", workspace, "index", preexec_fn=_heed_interrupts)
+    process = start(environment, "--workspace", workspace, "index")
     deadline = time.monotonic() + 30
     # interrupted in the middle of the work: as soon as the store is there
     while not list((tmp_path / "data").rglob("memory.sqlite")) and time.monotonic() < deadline:
