@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from memory_sqlite import errors
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+from memory_sqlite.forget_report import ForgetReport
 from memory_sqlite.memory import Memory
 from memory_sqlite.model import (
-    ForgetReport,
     ImportReport,
     IndexReport,
     Page,
@@ -32,9 +32,16 @@ from memory_sqlite.model import (
 
 if TYPE_CHECKING:
     from memory_sqlite.agent.watching import Watch
+    from memory_sqlite.backup.reports import BackupReport
+    from memory_sqlite.doctor.bundle import BundleReport
+    from memory_sqlite.doctor.report import DoctorReport
+    from memory_sqlite.interop.export_reports import LayeredExportReport, TranscriptExportReport
     from memory_sqlite.interop.jsonl_reports import ExportImportReport, ExportReport
+    from memory_sqlite.query.result import QueryResult
     from memory_sqlite.recall.facts import Facts
+    from memory_sqlite.retention.reports import HoldReport, PruneReport
     from memory_sqlite.search.explanation import Explanation
+    from memory_sqlite.transcripts.holds import Hold
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -114,9 +121,25 @@ class AsyncMemory:
         """As ``Memory.export``."""
         return await self._run(self._memory.export, path, **options)
 
+    async def export_layered(self, path: str | os.PathLike[str], **options: Any) -> LayeredExportReport:
+        """As ``Memory.export_layered``."""
+        return await self._run(self._memory.export_layered, path, **options)
+
+    async def export_transcripts(self, path: str | os.PathLike[str], **options: Any) -> TranscriptExportReport:
+        """As ``Memory.export_transcripts``."""
+        return await self._run(self._memory.export_transcripts, path, **options)
+
     async def import_jsonl(self, path: str | os.PathLike[str], **options: Any) -> ExportImportReport:
         """As ``Memory.import_jsonl``. Cancelling does not undo it: what was begun is finished, or rolled back whole."""
         return await self._run(self._memory.import_jsonl, path, **options)
+
+    async def backup(self, path: str | os.PathLike[str], **options: Any) -> BackupReport:
+        """As ``Memory.backup``."""
+        return await self._run(self._memory.backup, path, **options)
+
+    async def query(self, sql: str, parameters: Any = None, **options: Any) -> QueryResult:
+        """As ``Memory.query``. Cancelling leaves the query to its end; ``abort`` ends it."""
+        return await self._run(self._memory.query, sql, parameters, **options)
 
     async def index(self, **options: Any) -> IndexReport:
         """As ``Memory.index``."""
@@ -129,6 +152,22 @@ class AsyncMemory:
     async def forget(self, **options: Any) -> ForgetReport:
         """As ``Memory.forget``. Cancelling does not undo it: what was begun is finished, now or by the next open."""
         return await self._run(self._memory.forget, **options)
+
+    async def prune(self, **options: Any) -> PruneReport:
+        """As ``Memory.prune``. Cancelling does not undo it: what was begun is finished, now or by the next open."""
+        return await self._run(self._memory.prune, **options)
+
+    async def hold(self, session: str, **options: Any) -> HoldReport:
+        """As ``Memory.hold``."""
+        return await self._run(self._memory.hold, session, **options)
+
+    async def release(self, session: str, **options: Any) -> HoldReport:
+        """As ``Memory.release``."""
+        return await self._run(self._memory.release, session, **options)
+
+    async def holds(self) -> list[Hold]:
+        """As ``Memory.holds``."""
+        return await self._run(self._memory.holds)
 
     async def watch(self, **options: Any) -> Watch:
         """As ``Memory.watch``; the handle ends with this memory, or when it is closed in a thread."""
@@ -184,9 +223,17 @@ class AsyncMemory:
         """As ``Memory.sessions``."""
         return await self._run(self._memory.sessions, **options)
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self, **options: Any) -> dict[str, Any]:
         """As ``Memory.status``."""
-        return await self._run(self._memory.status)
+        return await self._run(self._memory.status, **options)
+
+    async def doctor(self, **options: Any) -> DoctorReport:
+        """As ``Memory.doctor``."""
+        return await self._run(self._memory.doctor, **options)
+
+    async def support_bundle(self, path: str | os.PathLike[str], **options: Any) -> BundleReport:
+        """As ``Memory.support_bundle``."""
+        return await self._run(self._memory.support_bundle, path, **options)
 
     async def close(self) -> None:
         """As ``Memory.close``: calls that were accepted are finished first, later ones raise ``MemoryClosed``."""

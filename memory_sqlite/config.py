@@ -54,8 +54,9 @@ class Settings:
 
     Names, bounds and defaults, but for those of embedding, are those of section 12 of the layered-memory reference in
     snake case. Raises
-    ``InvalidConfiguration`` naming the field and its rule, and ``EncryptionUnavailable`` when a usable key is
-    configured, because this version cannot encrypt and must never store in clear what was meant to be encrypted.
+    ``InvalidConfiguration`` naming the field and its rule, and ``EncryptionUnavailable`` when a key is configured and
+    this SQLite cannot encrypt, because nothing must be stored in clear that was meant to be encrypted. Of a key in a
+    file or from a command only the place is checked here: it is read when something is opened.
     """
 
     enabled: bool = True
@@ -67,6 +68,10 @@ class Settings:
     # None until __post_init__: the default depends on ``compatibility``, which is one switch over redaction too
     redact_secrets: bool = cast(bool, None)
     encryption_key_env: str | None = None
+    encryption_key_file: Path | None = None
+    encryption_key_command: str | None = None
+    encryption_passphrase: bool = False
+    encryption_cipher: Literal["aegis", "sqlcipher"] = "aegis"
     profile_scope: Literal["session", "agent"] = "session"
     auto_recall: bool = True
     context_max_tokens: int | None = limits.CONTEXT_MAX_TOKENS[2]
@@ -74,6 +79,11 @@ class Settings:
     max_search_bytes: int = limits.MAX_SEARCH_BYTES[2]
     max_read_lines: int = limits.MAX_READ_LINES[2]
     retention_days: int | None = limits.RETENTION_DAYS[2]
+    # "same": as ``retention_days``; None: for ever
+    retention_days_l0: int | Literal["same"] | None = "same"
+    retention_days_l1: int | Literal["same"] | None = "same"
+    retention_days_l2: int | Literal["same"] | None = "same"
+    retention_days_l3: int | Literal["same"] | None = None
     extraction_interval: int = limits.EXTRACTION_INTERVAL[2]
     max_record_bytes: int = limits.MAX_RECORD_BYTES[2]
     auto_recall_max_results: int = limits.AUTO_RECALL_MAX_RESULTS[2]
@@ -93,11 +103,23 @@ class Settings:
         for entry in FIELDS:
             object.__setattr__(self, entry.name, check(entry, getattr(self, entry.name), _DIRECT))
         if self.enabled:  # a disabled memory stores nothing, so there is nothing to protect
-            check_encryption(self.encryption_key_env, True, os.environ, "encryption_key_env")
+            self._check_key()
+
+    def _check_key(self) -> None:
+        least = limits.ENCRYPTION_PASSPHRASE_MIN_BYTES if self.encryption_passphrase else None
+        check_encryption(self.encryption_key_env, True, os.environ, "encryption_key_env", least)
+        places = ("encryption_key_env", "encryption_key_file", "encryption_key_command")
+        given = [name for name in places if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise errors.InvalidConfiguration(f"{' and '.join(given)}: only one of them may be set")
+        if given:
+            check_cipher(given[0])
 
 
-def check_encryption(variable: str | None, enabled: bool, environ: Mapping[str, str], name: str) -> None:
-    """Check a configured key (set, at least 32 UTF-8 bytes), then say that this version cannot encrypt.
+def check_encryption(
+    variable: str | None, enabled: bool, environ: Mapping[str, str], name: str, least: int | None = None
+) -> None:
+    """Check a key in an environment variable: set, at least ``least`` (32) UTF-8 bytes; then whether it can be used.
 
     ``name`` is the setting as the caller's users know it. Neither the key nor the variable's name is shown: people put
     the key itself there by mistake. When memory is disabled nothing is stored, so nothing is refused after the check.
@@ -107,19 +129,20 @@ def check_encryption(variable: str | None, enabled: bool, environ: Mapping[str, 
     key = environ.get(variable, "")
     if not key:
         raise errors.InvalidConfiguration(f"{name}: the environment variable it names is not set")
-    if len(key.encode("utf-8", "surrogateescape")) < limits.ENCRYPTION_KEY_MIN_BYTES:
-        least = limits.ENCRYPTION_KEY_MIN_BYTES
+    least = limits.ENCRYPTION_KEY_MIN_BYTES if least is None else least
+    if len(key.encode("utf-8", "surrogateescape")) < least:
         raise errors.InvalidConfiguration(f"{name}: the key in that variable must contain at least {least} bytes")
     if enabled:
-        from memory_sqlite import library  # apsw is loaded here only for this answer
+        check_cipher(name)
 
-        problem = library.cipher_problem()
-        if problem is not None:
-            raise errors.EncryptionUnavailable(f"{name} is configured, but {problem}; nothing was stored")
-        raise errors.EncryptionUnavailable(
-            f"{name} is configured, but encryption at rest is not part of this version; nothing was stored",
-            hint=f"Remove {name} to store in clear on a disk you trust, or wait for a version that encrypts.",
-        )
+
+def check_cipher(name: str) -> None:
+    """Raise ``EncryptionUnavailable``, naming the setting, unless the SQLite that is there can encrypt."""
+    from memory_sqlite import library  # apsw is loaded here only for this answer
+
+    problem = library.cipher_problem()
+    if problem is not None:
+        raise errors.EncryptionUnavailable(f"{name} is configured, but {problem}; nothing was stored")
 
 
 def config_path(file: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> tuple[Path, bool]:
@@ -207,7 +230,9 @@ def load(
         if argument is not None:
             take(name, argument, Origin("argument", f"--{name.replace('_', '-')}"))
 
-    check_encryption(values.get("encryption_key_env"), values.get("enabled", True), environ, "encryption_key_env")
+    least = limits.ENCRYPTION_PASSPHRASE_MIN_BYTES if values.get("encryption_passphrase") else None
+    enabled = values.get("enabled", True)
+    check_encryption(values.get("encryption_key_env"), enabled, environ, "encryption_key_env", least)
     if "redact_secrets" not in values and values.get("compatibility") == "layered-memory":
         origins["redact_secrets"] = Origin("default", "of compatibility layered-memory")
     return Settings(**values), origins

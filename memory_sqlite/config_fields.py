@@ -1,7 +1,7 @@
 """The table of settings: each one's kind, bounds and meaning, and the check of one value.
 
 Not here: defaults and where values come from (``config.py``), the camelCase form of the layered-memory product
-(``config_layered.py``), the pydantic schema (``config_schema.py``, which is tested against this table). Called by those
+(``config_layered.py``), the JSON Schema (``config_schema.py``, which is tested against this table). Called by those
 three and by nobody else. No heavy import: this is on the path of every search.
 """
 
@@ -16,7 +16,10 @@ from typing import Any, Final, Literal
 from memory_sqlite import errors, limits
 from memory_sqlite.values import dataclass
 
-Kind = Literal["boolean", "integer", "text", "choice", "variable", "path", "paths", "url"]
+SAME: Final = "same"
+"""Of the days a layer is kept: as many as ``retention_days`` says. Null is something else, and means for ever."""
+
+Kind = Literal["boolean", "integer", "text", "choice", "variable", "path", "paths", "url", "command"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class ExtraPath:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One setting. ``bounds`` are inclusive; ``nullable`` settings accept ``none`` in files and the environment."""
+    """One setting. ``bounds`` are inclusive; ``nullable`` settings accept ``none`` in files and the environment; an
+    integer accepts its ``choices`` as words beside numbers."""
 
     name: str
     kind: Kind
@@ -57,6 +61,12 @@ def _integer(name: str, bound: tuple[int, int, int | None], help_text: str, *, n
     return Field(name, "integer", help_text, bounds=(bound[0], bound[1]), nullable=nullable)
 
 
+def _layer_days(layer: str, what: str) -> Field:
+    bounds = (limits.RETENTION_DAYS[0], limits.RETENTION_DAYS[1])
+    help_text = f"Days {what} are kept; none: for ever; same: as retention_days."
+    return Field(f"retention_days_{layer}", "integer", help_text, bounds=bounds, choices=(SAME,), nullable=True)
+
+
 FIELDS: Final[tuple[Field, ...]] = (
     Field("enabled", "boolean", "When false every operation answers 'disabled' and nothing is opened or created."),
     Field("data_dir", "path", "Directory that holds session.key and one directory per agent."),
@@ -77,6 +87,25 @@ FIELDS: Final[tuple[Field, ...]] = (
         nullable=True,
     ),
     Field(
+        "encryption_key_file",
+        "path",
+        "File that holds the encryption key; one line end at its end is no part of it.",
+        nullable=True,
+    ),
+    Field(
+        "encryption_key_command",
+        "command",
+        "Command that prints the encryption key, run without a shell.",
+        nullable=True,
+    ),
+    Field("encryption_passphrase", "boolean", "The key is a passphrase (at least 8 bytes): stretch it with scrypt."),
+    Field(
+        "encryption_cipher",
+        "choice",
+        "Cipher of a data directory yet to be encrypted; 'sqlcipher' is for files that SQLCipher's tools can read.",
+        choices=("aegis", "sqlcipher"),
+    ),
+    Field(
         "profile_scope",
         "choice",
         "Whether L3 facts belong to their session or to the agent.",
@@ -88,6 +117,10 @@ FIELDS: Final[tuple[Field, ...]] = (
     _integer("max_search_bytes", limits.MAX_SEARCH_BYTES, "Most bytes of text one search may read."),
     _integer("max_read_lines", limits.MAX_READ_LINES, "Most lines one get returns."),
     _integer("retention_days", limits.RETENTION_DAYS, "Days L0 to L2 are kept; none: for ever.", nullable=True),
+    _layer_days("l0", "conversations (L0)"),
+    _layer_days("l1", "episodes (L1)"),
+    _layer_days("l2", "scenarios (L2)"),
+    _layer_days("l3", "facts (L3)"),
     _integer("extraction_interval", limits.EXTRACTION_INTERVAL, "Every n-th turn of a session makes an L2 scenario."),
     _integer("max_record_bytes", limits.MAX_RECORD_BYTES, "Most UTF-8 bytes of one stored message or record."),
     _integer("auto_recall_max_results", limits.AUTO_RECALL_MAX_RESULTS, "Most hits in a recall block."),
@@ -146,12 +179,15 @@ def expected(field: Field) -> str:
     """What a right value looks like, for messages and for help: ``an integer between 1 and 100``."""
     if field.kind == "integer" and field.bounds is not None:
         text = f"an integer between {field.bounds[0]} and {field.bounds[1]}"
+        if field.choices:
+            text += f", {', '.join(field.choices)}"
     else:
         text = {
             "boolean": "a boolean",
             "choice": " or ".join(field.choices),
             "variable": "a valid environment variable name",
             "url": "an http:// or https:// address without a password",
+            "command": "a command line without unclosed quotes",
             "paths": "a list of paths or of tables {path, glob}",
         }.get(field.kind, "a non-empty string")
     return f"{text}, or none" if field.nullable else text
@@ -194,6 +230,8 @@ def check(field: Field, value: object, origin: Origin, base: Path | None = None)
             raise wrong
         return value
     if field.kind == "integer":
+        if isinstance(value, str) and value.strip().lower() in field.choices:
+            return value.strip().lower()
         if not isinstance(value, int) or isinstance(value, bool) or field.bounds is None:
             raise wrong
         if not field.bounds[0] <= value <= field.bounds[1]:
@@ -214,9 +252,20 @@ def check(field: Field, value: object, origin: Origin, base: Path | None = None)
         raise wrong
     if field.kind == "url" and not _URL.match(value):
         raise wrong
+    if field.kind == "command" and not _is_command(value):
+        raise wrong
     if not _is_unicode(value):
         raise refuse(field.name, "valid Unicode", origin)
     return value
+
+
+def _is_command(text: str) -> bool:
+    import shlex  # only where one is set
+
+    try:
+        return bool(shlex.split(text))
+    except ValueError:
+        return False
 
 
 def _is_unicode(text: str) -> bool:

@@ -41,7 +41,8 @@ def from_layered(configuration: Mapping[str, Any], environ: Mapping[str, str] | 
 
     An absent key is the default; any other wrong value, null included, raises ``InvalidConfiguration`` with the
     product's message. Unknown keys are ignored, as its resolver does (its host's schema refuses them). ``5.0`` is an
-    integer there, booleans and numeric strings are not. A usable key raises ``EncryptionUnavailable``.
+    integer there, booleans and numeric strings are not. A usable key raises ``EncryptionUnavailable`` where this SQLite
+    cannot encrypt.
     """
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = {"enabled": _boolean(configuration, "enabled", True)}
@@ -61,9 +62,9 @@ def from_layered(configuration: Mapping[str, Any], environ: Mapping[str, str] | 
     for theirs, ours in _INTEGERS:
         if theirs in configuration:
             values[ours] = _integer(configuration, theirs, ours)
-    # only now: every other value is checked first, in the product's order, whether or not this version can encrypt
+    # only now: every other value is checked first, in the product's order, whether or not this SQLite encrypts
     check_encryption(variable, values["enabled"], environ, "[memory] encryptionKeyEnv")
-    return Settings(compatibility="layered-memory", **values)
+    return Settings(compatibility="layered-memory", encryption_key_env=variable, **values)
 
 
 def _wrong(message: str) -> errors.InvalidConfiguration:

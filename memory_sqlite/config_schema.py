@@ -1,4 +1,4 @@
-"""The settings as a pydantic model and as JSON Schema, for editors and for files written by us.
+"""The settings as JSON Schema, for editors and for files written by us.
 
 Built from the field table of ``config_fields.py``, so that the two cannot disagree; a test compares them all the same.
 Not on the search path: only ``memory-sqlite config --schema`` and later the servers import it.
@@ -7,45 +7,49 @@ Not on the search path: only ``memory-sqlite config --schema`` and later the ser
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, create_model
-from pydantic import Field as PydanticField
+from typing import Any, Final
 
 from memory_sqlite.config import Settings
 from memory_sqlite.config_fields import FIELDS, Field
 
+_NOT_BLANK: Final = r"\S"
+_EXTRA_PATH: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "A further place of notes.",
+    "properties": {
+        "path": {
+            "type": "string",
+            "pattern": _NOT_BLANK,
+            "description": "Absolute, or relative to the workspace.",
+        },
+        "glob": {"type": "string", "pattern": _NOT_BLANK, "description": "Within a directory; **/*.md."},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+_TEXT_PATTERNS: Final = {
+    "variable": r"^[A-Za-z_][A-Za-z0-9_]*$",
+    "url": r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@]+(/[^\s?#@]*)?$",
+}
 
-class ExtraPathModel(BaseModel):
-    """A further place of notes."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    path: str = PydanticField(min_length=1, pattern=r"\S", description="Absolute, or relative to the workspace.")
-    glob: str | None = PydanticField(None, min_length=1, pattern=r"\S", description="Within a directory; **/*.md.")
-
-
-def _annotation(entry: Field) -> Any:
-    """The type of one setting as the file may write it."""
-    annotation: Any
+def _shapes(entry: Field) -> list[dict[str, Any]]:
+    """What the file may write for one setting: one of these."""
     if entry.kind == "boolean":
-        annotation = bool
+        found: list[dict[str, Any]] = [{"type": "boolean"}]
     elif entry.kind == "integer" and entry.bounds is not None:
-        annotation = Annotated[int, PydanticField(ge=entry.bounds[0], le=entry.bounds[1])]
-    elif entry.kind == "choice":
-        annotation = Literal[entry.choices]
+        found = [{"type": "integer", "minimum": entry.bounds[0], "maximum": entry.bounds[1]}]
     elif entry.kind == "paths":
-        annotation = list[Annotated[str, PydanticField(pattern=r"\S")] | ExtraPathModel]
-    elif entry.kind == "variable":
-        annotation = Annotated[str, PydanticField(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-    elif entry.kind == "url":
-        annotation = Annotated[str, PydanticField(pattern=r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@]+(/[^\s?#@]*)?$")]
+        item = {"anyOf": [{"type": "string", "pattern": _NOT_BLANK}, {"$ref": "#/$defs/ExtraPath"}]}
+        found = [{"type": "array", "items": item}]
+    elif entry.kind == "choice":
+        found = []
     else:
-        annotation = Annotated[str, PydanticField(pattern=r"\S")]
+        found = [{"type": "string", "pattern": _TEXT_PATTERNS.get(entry.kind, _NOT_BLANK)}]
     # TOML has no null: the word takes its place
-    return annotation | Literal["none"] if entry.nullable else annotation
+    words = [*entry.choices, *(["none"] if entry.nullable else [])]
+    return [*found, *([{"enum": words}] if words else [])]
 
 
 def _default(entry: Field) -> Any:
@@ -58,32 +62,22 @@ def _default(entry: Field) -> Any:
     return str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
 
 
-@cache
-def model() -> type[BaseModel]:
-    """The pydantic model of ``memory-sqlite.toml``."""
-    definitions: dict[str, Any] = {}
-    for entry in FIELDS:
-        default = _default(entry)
-        annotation = _annotation(entry)
-        if default is None:
-            # absent in the file, and then computed: None is what "absent" validates to, never a value to write
-            definitions[entry.name] = (
-                annotation,
-                PydanticField(default=None, description=entry.help, json_schema_extra=_without_default),
-            )
-        else:
-            definitions[entry.name] = (annotation, PydanticField(default=default, description=entry.help))
-    built: type[BaseModel] = create_model(
-        "MemorySqliteConfiguration", __config__=ConfigDict(extra="forbid", strict=True), **definitions
-    )
-    return built
-
-
-def _without_default(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
+def _property(entry: Field) -> dict[str, Any]:
+    shapes = _shapes(entry)
+    described: dict[str, Any] = {"description": entry.help}
+    default = _default(entry)
+    if default is not None:  # absent in the file, and then computed: no value to write
+        described["default"] = default
+    return {**described, **(shapes[0] if len(shapes) == 1 else {"anyOf": shapes})}
 
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of the configuration file."""
-    schema = model().model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "MemorySqliteConfiguration",
+        "type": "object",
+        "properties": {entry.name: _property(entry) for entry in FIELDS},
+        "additionalProperties": False,
+        "$defs": {"ExtraPath": _EXTRA_PATH},
+    }

@@ -23,8 +23,8 @@ RETENTION_DOUBT_DAYS: Final = 7
 """A doubted clock that has gone on for so long is believed: a wrong one is noticed, or set right, within days."""
 RETENTION_RUNNING_DAYS: Final = 7
 """A turn that waits in a host's outbox keeps its session for so long, however short the retention is."""
-RETENTION_BATCH: Final = 250
-"""Turns or records that expire in one transaction: some 10 ms of the write lock, as when something is forgotten."""
+RETENTION_BATCH: Final = 64
+"""Turns or records that expire in one transaction: some 10 ms of the write lock (250 turns without times took 43)."""
 RETENTION_EVERY_S: Final = 86_400.0
 RETENTION_RETRY_S: Final = 3_600.0
 """A serving memory looks once a day for what has expired, and after an hour where files could not be cleaned yet."""
@@ -40,6 +40,18 @@ EMBEDDING_DIMENSIONS: Final = (1, 8_192, None)
 EMBEDDING_QUERY_TIMEOUT_MS: Final = (50, 60_000, 1_500)
 EMBEDDING_BATCH_TIMEOUT_MS: Final = (1_000, 600_000, 60_000)
 ENCRYPTION_KEY_MIN_BYTES: Final = 32
+ENCRYPTION_PASSPHRASE_MIN_BYTES: Final = 8
+"""The least that NIST SP 800-63B lets people choose; stretched with scrypt, and only where the user asks for it."""
+ENCRYPTION_KEY_MAX_BYTES: Final = 4 * KIB
+"""A longer one is the wrong file, or the wrong command."""
+SCRYPT_CHOSEN: Final = (2**17, 8, 1)
+"""N, r and p as OWASP's password storage cheat sheet asks for: 128 MiB and 0.35 s an open (measured)."""
+SCRYPT_COST: Final = (2**14, 2**20)
+SCRYPT_BLOCK_MAX: Final = 8
+SCRYPT_PARALLEL_MAX: Final = 4
+"""What a keyring may ask for at most: 1 GiB. One is trusted with that before its user's key has opened it."""
+ENCRYPTION_KEY_COMMAND_S: Final = 60.0
+"""A password manager may ask a person first."""
 FILE_KEY_BYTES: Final = 32
 """Raw key of a database file: what AEGIS-256 and AES-256 take."""
 PROOF_DECRYPTED_MAX_BYTES: Final = 2 * 1024 * MIB
@@ -180,6 +192,14 @@ ENGINE_FOREGROUND_WAIT_S: Final = 10.0
 DEGRADED_TURNS_KEPT: Final = 1_024
 """Logical turns of which a host remembers that they run on the legacy path, for their retries."""
 
+# --- salvage
+SALVAGE_ROW_MAX_BYTES: Final = 64 * MIB
+"""A longer row than the store holds (a turn that waits in the outbox: 8 MiB) is a damaged length."""
+SALVAGE_DECRYPTED_MAX_BYTES: Final = 768 * MIB
+"""An encrypted store is decrypted in memory, never on disk; twice its size is needed for a moment."""
+SALVAGE_UNREADABLE_PAGES_MAX: Final = 1_000
+"""Damaged pages of an encrypted store: each costs reading all pages before it again. More, and it is the wrong key."""
+
 # --- what is read from outside, beyond which it is refused, cut or left out
 CONFIG_FILE_MAX_BYTES: Final = 1 * MIB
 """A configuration is a page; anything larger is the wrong file, and is refused before it is parsed."""
@@ -206,6 +226,8 @@ REPORTED_PROBLEMS_MAX: Final = 200
 LAYERED_OPEN_MESSAGES_MAX: Final = 10_000
 """Messages of the oldest layered-memory layout held back until their turn is whole; that product bounded a line to a
 megabyte and wrote a few hundred a day."""
+LAYERED_LOOK_FILES_MAX: Final = 1_000
+"""Files of another product's directory that are counted to say that there is one."""
 LAYERED_GAP_MAX: Final = 10_000
 """Lines that an export to layered-memory writes in place of records that are gone, in one file; beyond it the records
 move up and their citations change."""
@@ -218,6 +240,16 @@ FACTS_MAX: Final = 200
 """Facts of one answer: those asked for when nothing is said, and the most that may be."""
 RECALL_QUERY_UNITS: Final = 2_000
 """UTF-16 units of the person's words that recall searches for, as in the layered-memory product."""
+
+# --- backups
+BACKUP_STEP_PAGES: Final = 2_000
+"""Pages copied between two words about progress: 8 MiB, some 10 ms."""
+BACKUP_MANIFEST_MAX_BYTES: Final = 64 * MIB
+BACKUP_AGENTS_MAX: Final = 20_000
+"""A manifest has some 1.5 KiB an agent; a larger one is refused before it is parsed."""
+KEYRING_MAX_BYTES: Final = 1 * MIB
+BACKUP_CAME_BACK_MAX: Final = 200
+"""Sessions that a restore lists as come back; more are counted."""
 
 # --- hosts
 RECALLS_KEPT: Final = 10_000
@@ -287,6 +319,27 @@ FLUSH_TRANSCRIPT_MAX_BYTES: Final = 8 * MIB
 TOOL_RESULTS_MAX: Final = 20
 TOOL_ANSWER_MAX_UNITS: Final = 16_000
 """UTF-16 units of one answer with its frame: twenty excerpts, or one get with its line numbers."""
+
+# --- serving other programs
+TOOL_STRUCTURED_MAX_UNITS: Final = 24_000
+"""UTF-16 units of an answer's structured form, as JSON: twenty excerpts with their names, beside the same as text."""
+FORGET_REFERENCES_MAX: Final = 20
+"""As many as one search shows."""
+SERVE_FRAME_MAX_BYTES: Final = 4 * MIB
+"""One request to a server; a question is 8,000 characters and a fact 2,000 units, so that a larger one is none."""
+SERVE_CALLS_MAX: Final = 64
+"""Calls of one server that wait or run; one more is refused at once (``Overloaded``)."""
+SERVE_THREADS: Final = 16
+"""Threads they run in: they wait for workers and for the lock."""
+SERVE_PROGRESS_EVERY_S: Final = 1.0
+"""How often a call that goes on says that it does, to a client that asked to hear so: hosts give up on silent ones."""
+SERVE_RESOURCES_PAGE: Final = 100
+SERVE_CONNECTIONS_MAX: Final = 128
+SERVE_SESSIONS_MAX: Final = 256
+"""Connections and protocol sessions of one HTTP server; one more is answered 503."""
+SERVE_STOP_S: Final = 2.0
+"""How long a server that is told to stop waits for answers that are on their way."""
+SERVE_TOKEN_CHARS: Final = (16, 512)
 
 # --- our context engine, and reading transcripts on from a cursor (figures of the context-engine contract)
 DELTA_MESSAGES: Final = (1, 10_000, 1_000)

@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,10 +24,10 @@ from memory_sqlite.contract_methods import ContractMethods
 from memory_sqlite.custody_methods import CustodyMethods
 from memory_sqlite.doctor_methods import DoctorMethods
 from memory_sqlite.fact_methods import FactMethods
+from memory_sqlite.forget_report import ForgetReport
 from memory_sqlite.model import (
     SOURCES,
     ChatType,
-    ForgetReport,
     ImportReport,
     IndexReport,
     Layer,
@@ -102,8 +101,9 @@ class Memory(FactMethods, TransferMethods, CustodyMethods, QueryMethods, DoctorM
         memory = cls(opened, chosen, clock)
         if serving and not read_only:
             from memory_sqlite.agent.upkeep import Upkeep
+            from memory_sqlite.retention.daily import Daily
 
-            opened.upkeep = Upkeep(opened, clock, memory._lock)
+            opened.upkeep = Upkeep(opened, clock, memory._lock, Daily(opened, chosen, clock))
             opened.fill_beside()
         return memory
 
@@ -171,22 +171,6 @@ class Memory(FactMethods, TransferMethods, CustodyMethods, QueryMethods, DoctorM
         said = SessionInfo(session or "", chat_type, kind, sender_is_owner)
         with self._lock:
             return transcripts.import_files(opened, chosen, said, format, self._settings, self._clock, progress)
-
-    def import_layered(
-        self, path: PathLike, *, agent: str | None = None, progress: Progress | None = None
-    ) -> ImportReport:
-        """Read an agent of a layered-memory directory (clear text); ids, times and citations are kept.
-
-        ``agent`` is the agent there, by default the one of this memory. Raises ``LegacyLayout``, ``UnknownAgent``.
-        """
-        from memory_sqlite.interop import layered
-
-        if (opened := self._enter()) is None:
-            return ImportReport("disabled")
-        with self._lock:
-            return layered.import_directory(
-                opened, Path(path), agent or self.agent, self._settings, self._clock, progress
-            )
 
     def index(self, *, full: bool = False, spend: bool = False, progress: Progress | None = None) -> IndexReport:
         """Bring the search index up to the store and the workspace; ``full`` builds a new generation.
@@ -401,13 +385,19 @@ class Memory(FactMethods, TransferMethods, CustodyMethods, QueryMethods, DoctorM
             return []
         return reporting.sessions(opened, *arguments.check_window(limit, offset))
 
-    def status(self) -> dict[str, Any]:
-        """What is stored and indexed, where, and what is wrong with it; reads only."""
+    def status(self, *, deep: bool = False) -> dict[str, Any]:
+        """What is stored and indexed, where, and what is wrong with it; reads only. ``deep`` adds what costs reading
+        every page: whether the files are whole, bytes of each table, lexical rows and vectors against chunks."""
         from memory_sqlite.agent import reporting
 
         if (opened := self._enter()) is None:
             return {"agent": self.agent, "status": "disabled"}
-        return reporting.status(opened, self._settings)
+        said = reporting.status(opened, self._settings)
+        if not deep:
+            return said
+        from memory_sqlite.doctor import deep_status
+
+        return said | {"deep": deep_status.deep(opened)}
 
     # --- ending --------------------------------------------------------------------------------------------------
 

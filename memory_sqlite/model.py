@@ -330,6 +330,18 @@ class ResetReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Expiry:
+    """How long what was imported is kept. ``days`` by layer, ``None``: for ever. ``first_at`` and ``last_at`` (ISO-8601
+    UTC): when something of these ``sessions`` first expires and when the last of L0 to L2 has, if nothing more is said
+    in them; ``None`` where nothing does."""
+
+    days: Mapping[str, int | None]
+    sessions: int = 0
+    first_at: str | None = None
+    last_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ImportReport:
     """What one transcript import did; ``refused`` counts lines, with their numbers in ``problems``."""
 
@@ -353,67 +365,11 @@ class ImportReport:
     """Files that were not read, because they have not changed since they were last imported whole."""
     seconds: float = 0.0
     problems: tuple[SourceProblem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ForgottenNote:
-    """What became of one note: ``removed`` lines taken out, ``deleted`` whole, ``changed`` meanwhile or ``failed`` and
-    so left as it is, ``planned`` in a dry run."""
-
-    path: str
-    lines: int
-    outcome: Literal["planned", "removed", "deleted", "changed", "gone", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class ForgottenGeneration:
-    """One file of the search index after forgetting. ``held``: somebody has it open; ``erased``: neither rows nor words
-    of what was forgotten are in it."""
-
-    number: int
-    state: Literal["current", "building", "retired"]
-    held: bool
-    erased: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetReport:
-    """What one forgetting took, or would take (``planned``).
-
-    ``unfinished``: what was said is gone from the store, but a file or a note could not be cleaned yet; the next open
-    goes on. ``verified`` says whether the files were searched for it and nothing was found; ``reasons`` why not.
-    """
-
-    status: Literal["forgotten", "planned", "nothing", "unfinished", "disabled"]
-    dry_run: bool = False
-    sessions: int = 0
-    turns: int = 0
-    messages: int = 0
-    episodes: int = 0
     scenarios: int = 0
-    facts: int = 0
-    restated: int = 0
-    """Facts that were said elsewhere too: they stay, in the words of the turn that remains."""
-    revived: int = 0
-    """Facts in force again, because what had replaced them was forgotten."""
-    waiting: int = 0
-    """Turns that waited in a host's turn outbox for their context engine."""
-    mixed_turns: int = 0
-    """Turns of a participant in which others spoke too: they went whole."""
-    tombstones: int = 0
-    unresolved: tuple[str, ...] = ()
-    """What was named and is not here, as it was given."""
-    notes: tuple[ForgottenNote, ...] = ()
-    notes_left: int = 0
-    """Blocks of notes that say the same and were not asked to be removed."""
-    problems: tuple[SourceProblem, ...] = ()
-    generations: tuple[ForgottenGeneration, ...] = ()
-    searched_for: int = 0
-    """Pieces of what was forgotten that were looked for in the files."""
-    verified: bool | None = None
-    """``None`` in a dry run, and where nothing was forgotten."""
-    reasons: tuple[str, ...] = ()
-    seconds: float = 0.0
+    dry_run: bool = False
+    """Nothing was stored: this is what would have been."""
+    expires: Expiry | None = None
+    """Until when it is kept; ``None`` when disabled, and in a dry run."""
 
 
 @dataclass(frozen=True, slots=True)

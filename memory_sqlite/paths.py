@@ -14,6 +14,7 @@ from typing import Final
 
 STORE_FILE: Final = "memory.sqlite"
 SESSION_KEY_FILE: Final = "session.key"
+KEYRING_FILE: Final = "keyring.json"
 AGENTS_DIRECTORY: Final = "agents"
 
 _OUTSIDE_SLUG = re.compile(r"[^a-z0-9_-]+")

@@ -42,6 +42,12 @@ def freshen(
     opened: Opened, clock: Clock, lock: threading.RLock, budget_s: float = limits.FRESHNESS_BUDGET_S
 ) -> Freshness:
     """What a search does first; never raises for what it could not refresh, never waits for a long write."""
+    fresh = _freshened(opened, clock, lock, budget_s)
+    caution = opened.store.caution
+    return fresh if caution is None else Freshness(fresh.stale, (*fresh.warnings, caution))
+
+
+def _freshened(opened: Opened, clock: Clock, lock: threading.RLock, budget_s: float) -> Freshness:
     if opened.store.read_only:
         return _look_only(opened)
     if not lock.acquire(timeout=_WAIT_S):
@@ -59,12 +65,17 @@ def _refresh(opened: Opened, clock: Clock, budget_s: float) -> Freshness:
             if apply.applied(opened.keeper.writer()) != change_log.newest(opened.store.connection):
                 opened.keeper.apply()
                 opened.brought()
-            return _freshen_notes(opened, clock, budget_s)
-    except errors.IndexUnavailable:
+            fresh = _freshen_notes(opened, clock, budget_s)
+            opened.sync_error = None
+            return fresh
+    except errors.IndexUnavailable as error:
+        opened.sync_error = error.code
         return Freshness(True, ("the search index is missing or damaged; run `memory-sqlite index --full`",))
-    except errors.WorkspaceUnavailable:
+    except errors.WorkspaceUnavailable as error:
+        opened.sync_error = error.code
         return Freshness(True, (_NO_WORKSPACE,))
     except (errors.StoreBusy, errors.StoreReadOnly, errors.DiskFull) as error:
+        opened.sync_error = error.code
         return Freshness(True, (f"the search index could not be refreshed ({error.code})",))
 
 
@@ -146,6 +157,16 @@ def index(opened: Opened, settings: Settings, clock: Clock, *, full: bool, progr
 
     A full build that was interrupted is gone on with, whatever ``full`` says: somebody wanted it.
     """
+    try:
+        report = _index(opened, settings, clock, full=full, progress=progress)
+    except errors.MemorySqliteError as error:
+        opened.sync_error = error.code
+        raise
+    opened.sync_error = None
+    return report
+
+
+def _index(opened: Opened, settings: Settings, clock: Clock, *, full: bool, progress: Progress | None) -> IndexReport:
     check_workspace(opened, settings)
     started = clock.monotonic()
     report = NotesReport()

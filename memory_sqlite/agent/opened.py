@@ -55,6 +55,8 @@ class Opened:
     """Watches of the notes, while they run."""
     embedding: Embedding | None = None
     """Where an embedding provider is set."""
+    sync_error: str | None = None
+    """The code of what kept the last refresh or ``index`` from bringing the index up to date; ``None``: nothing."""
     route: str | None = None
     """By which route the last search looked for meaning."""
     filer: Filer | None = None
@@ -177,7 +179,7 @@ def open_agent(
                     if not keeper.can_answer():
                         raise
                     opened.outdated = keeper.number()
-        if serving:
+        if serving and not store.media.is_read_only:  # workers open the files as they are
             _serve(opened)
     except BaseException:
         keeper.close()

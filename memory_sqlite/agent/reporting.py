@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 
 from memory_sqlite import errors, library, paths
-from memory_sqlite.agent import vector_status
+from memory_sqlite.agent import reporting_fields, vector_status
 from memory_sqlite.agent.opened import Opened
 from memory_sqlite.clock import iso
 from memory_sqlite.config import Settings
@@ -79,7 +79,7 @@ def _status(opened: Opened, settings: Settings, store: apsw.Connection) -> dict[
         "compatibility": settings.compatibility,
         "profile_scope": settings.profile_scope,
         "redact_secrets": settings.redact_secrets,
-        "encrypted": False,
+        "encrypted": opened.store.file_key is not None,
         "library": library.describe(),
         "retention_days": settings.retention_days,
         "read_only": opened.store.read_only,
@@ -111,7 +111,7 @@ def _status(opened: Opened, settings: Settings, store: apsw.Connection) -> dict[
             # the store answers; that its index does not is something to tell, not to fail with
             report["index"] |= {"state": "unavailable", "problems": [{"path": "index", "reason": error.message}]}
     report["vectors"] = _vectors(opened, settings, report["index"]["state"] not in ("missing", "unavailable"))
-    return report
+    return report | reporting_fields.fields(opened, report, store)
 
 
 def _vectors(opened: Opened, settings: Settings, readable: bool) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Backups: a consistent copy of a data directory with a manifest, its check, and putting it back."""
+"""Backups: made while others write, proved, put back. Not here: exports as JSONL (``interop``), keys (``crypto``)."""

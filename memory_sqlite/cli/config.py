@@ -10,7 +10,12 @@ import click
 from memory_sqlite.cli.options import Command, State, stated
 from memory_sqlite.cli.output import one_line
 
-_OTHER_VARIABLES: Final = ("MEMORY_SQLITE_CONFIG", "MEMORY_SQLITE_DEBUG", "MEMORY_SQLITE_EVAL_DATA")
+_OTHER_VARIABLES: Final = (
+    "MEMORY_SQLITE_CONFIG",
+    "MEMORY_SQLITE_DEBUG",
+    "MEMORY_SQLITE_EVAL_DATA",
+    "MEMORY_SQLITE_SERVE_TOKEN",
+)
 
 _EXAMPLES = """
 memory-sqlite config

@@ -12,7 +12,10 @@ from memory_sqlite.cli.hits import counted
 from memory_sqlite.cli.options import TEXT, Command, State, stated
 from memory_sqlite.cli.output import Output, one_line
 from memory_sqlite.cli.reports import problems
-from memory_sqlite.model import ForgetReport, to_json
+from memory_sqlite.forget_report import ForgetReport
+from memory_sqlite.model import (
+    to_json,
+)
 
 _EXAMPLES = """
 memory-sqlite forget --session friday --dry-run

@@ -10,6 +10,8 @@ import click
 from memory_sqlite.cli import reports
 from memory_sqlite.cli.options import TEXT, Command, State, add_common, stated
 from memory_sqlite.cli.progress import Bars
+from memory_sqlite.cli.source_key import key_options, read_key
+from memory_sqlite.cli.trying import place_to_try
 from memory_sqlite.model import CHAT_TYPES, SESSION_KINDS, to_json
 
 _TRANSCRIPTS = """
@@ -18,7 +20,8 @@ memory-sqlite import transcripts ~/.openclaw/agents/main/sessions/*.jsonl
 memory-sqlite import transcripts chat.jsonl --format generic --session friday --chat-type direct --owner
 """
 _LAYERED = """
-memory-sqlite import layered ~/.openclaw/state/memory --data-dir ~/memory
+memory-sqlite import layered ~/.openclaw/state/memory --data-dir ~/memory --dry-run
+memory-sqlite import layered ~/.openclaw/state/memory --data-dir ~/memory --key-env OPENCLAW_MEMORY_KEY
 """
 _JSONL = """
 memory-sqlite import jsonl memory.jsonl --dry-run
@@ -45,7 +48,7 @@ class _Importing(click.Group):
 def _reader_of(path: Path) -> str:
     """Which command reads what is at a path."""
     if path.is_dir():
-        from memory_sqlite.interop.layered_directory import is_layered_directory
+        from memory_sqlite.interop.layered_files import is_layered_directory
 
         return "layered" if is_layered_directory(path) else "transcripts"
     from memory_sqlite.interop.jsonl_files import is_export
@@ -104,19 +107,30 @@ def transcripts(state: State, paths: tuple[str, ...], format_: str | None, **opt
 @command.command(cls=Command, examples=_LAYERED)
 @click.argument("path", type=click.Path())
 @click.option("--from-agent", metavar="ID", type=TEXT, help="The agent there (default: the one imported into).")
+@click.option("--legacy-backup", is_flag=True, help="Take in what .legacy-backup holds and the sessions no longer do.")
+@click.option("--dry-run", is_flag=True, help="Read everything and say what would be imported; store nothing.")
+@key_options
 @stated
-def layered(state: State, path: str, from_agent: str | None) -> None:
-    """Import a directory of the layered-memory product (in clear text).
+def layered(
+    state: State, path: str, from_agent: str | None, legacy_backup: bool, dry_run: bool, **keys: str | None
+) -> None:
+    """Import a directory of the layered-memory product.
 
-    The directory at PATH is only read. Its key is taken over, so that session tokens and citations stay what they were:
-    import into a new data directory.
+    The directory at PATH is only read. Its isolation key is taken over, so that session tokens and citations stay what
+    they were: import into a new data directory. Of an encrypted directory name where its key is; what is imported is
+    encrypted as this memory is. A line that cannot be read costs that line: it is listed with file and number.
     """
-    if state.settings.enabled:
-        from memory_sqlite.interop.layered_key import adopt_session_key
+    secret = read_key(keys["key_env"], keys["key_file"], keys["key_command"])
+    with place_to_try(state.settings, dry_run=dry_run) as settings:
+        if settings.enabled:
+            from memory_sqlite.interop.layered import adopt_session_key, check_before
 
-        adopt_session_key(Path(path).absolute(), state.settings.data_dir)
-    with Bars(state.output) as progress, state.open(progress=progress) as memory:
-        report = memory.import_layered(path, agent=from_agent, progress=progress)
+            check_before(Path(path).absolute(), state.settings.data_dir, secret)
+            adopt_session_key(Path(path).absolute(), settings.data_dir)
+        with Bars(state.output) as progress, state.open(settings=settings, progress=progress) as memory:
+            report = memory.import_layered(
+                path, agent=from_agent, secret=secret, backups=legacy_backup, dry_run=dry_run, progress=progress
+            )
     state.output.document({"ok": True, **to_json(report)})
     reports.imported(state.output, report)
 
@@ -124,19 +138,24 @@ def layered(state: State, path: str, from_agent: str | None) -> None:
 @command.command(cls=Command, examples=_JSONL)
 @click.argument("path", type=click.Path())
 @click.option("--dry-run", is_flag=True, help="Check the file and say what would be added; store nothing.")
+@click.option("--steps", is_flag=True, help="Store session by session, facts last: others may write in between.")
 @stated
-def jsonl(state: State, path: str, dry_run: bool) -> None:
-    """Import what `memory-sqlite export` wrote: all of it, or nothing.
+def jsonl(state: State, path: str, dry_run: bool, steps: bool) -> None:
+    """Import what `memory-sqlite export` wrote: all of it, or nothing, or with --steps session by session.
 
     The file is checked to its end first. What is here already is left alone, what differs is kept as it is here, and
     what was forgotten here does not come back. From another data directory the session tokens are made anew; what
     cannot be carried over then is counted. Copy its session.key into an empty data directory first to keep all.
     """
-    _merge(state, path, dry_run=dry_run)
+    _merge(state, path, dry_run=dry_run, steps=steps)
 
 
-def _merge(state: State, path: str, *, dry_run: bool) -> None:
-    with Bars(state.output) as progress, state.open(progress=progress) as memory:
-        report = memory.import_jsonl(path, dry_run=dry_run, progress=progress)
+def _merge(state: State, path: str, *, dry_run: bool, steps: bool = False) -> None:
+    with (
+        place_to_try(state.settings, dry_run=dry_run) as settings,
+        Bars(state.output) as progress,
+        state.open(settings=settings, progress=progress) as memory,
+    ):
+        report = memory.import_jsonl(path, dry_run=dry_run, steps=steps, progress=progress)
     state.output.document({"ok": True, **to_json(report)})
     reports.imported_export(state.output, report)

@@ -44,12 +44,19 @@ class State:
     def settings(self) -> Settings:
         return self.load()[0]
 
-    def open(self, *, read_only: bool = False, progress: Progress | None = None) -> Memory:
+    def open(
+        self,
+        *,
+        read_only: bool = False,
+        settings: Settings | None = None,
+        progress: Progress | None = None,
+        serving: bool = False,
+    ) -> Memory:
         """The memory these options name. Reading creates nothing and raises ``UnknownAgent`` where there is none."""
-        settings = self.settings
+        settings = settings or self.settings
         from memory_sqlite.memory import Memory
 
-        return Memory.open(settings=settings, read_only=read_only, progress=progress)
+        return Memory.open(settings=settings, read_only=read_only, serving=serving, progress=progress)
 
     def open_to_ask(self) -> Memory:
         """For search and recall: as ``open(read_only=True)``, but able to take changed notes into the index first.

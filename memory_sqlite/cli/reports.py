@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from memory_sqlite.cli.hits import counted
 from memory_sqlite.cli.output import Output, one_line
-from memory_sqlite.model import ImportReport, SourceProblem
+from memory_sqlite.model import Expiry, ImportReport, SourceProblem
 
 if TYPE_CHECKING:
     from memory_sqlite.interop.jsonl_reports import ExportImportReport
@@ -31,8 +31,8 @@ def imported(output: Output, report: ImportReport) -> None:
         output.note("Memory is disabled (enabled = false).")
         return
     output.line(
-        f"Imported {counted(report.turns_stored, 'turn')} of {counted(report.sessions, 'session')} from"
-        f" {counted(report.files, 'file')} in {report.seconds:.1f} s"
+        f"{'Would import' if report.dry_run else 'Imported'} {counted(report.turns_stored, 'turn')}"
+        f" of {counted(report.sessions, 'session')} from {counted(report.files, 'file')} in {report.seconds:.1f} s"
         f" ({report.turns_known} already known,"
         f" {counted(report.messages, 'message')}, {counted(report.facts, 'fact')})."
     )
@@ -51,7 +51,25 @@ def imported(output: Output, report: ImportReport) -> None:
         output.note(f"{counted(report.redactions, 'secret')} masked.")
     if report.refused:
         output.note(f"{counted(report.refused, 'line')} could not be read.")
+    expiring(output, report.expires)
     problems(output, report.problems)
+
+
+def expiring(output: Output, expires: Expiry | None) -> None:
+    """Until when what was imported is kept, so that nobody learns it from what is missing."""
+    if expires is None or not expires.sessions:
+        return
+    if expires.first_at is None or expires.last_at is None:
+        output.note("Kept for ever (retention is off, or everything here is held).")
+        return
+    first, last = expires.first_at[:10], expires.last_at[:10]
+    until = f"from {first} to {last}" if first != last else f"on {first}"
+    facts = expires.days.get("L3")
+    output.note(
+        f"Conversations expire {until} if nothing more is said in them; facts"
+        f" {'stay' if facts is None else f'after {facts} days'}."
+        " `memory-sqlite hold SESSION --pin` keeps one; retention_days keeps all longer."
+    )
 
 
 def imported_export(output: Output, report: ExportImportReport) -> None:
@@ -81,6 +99,7 @@ def imported_export(output: Output, report: ExportImportReport) -> None:
         output.note(f"{counted(report.moved, 'record')} moved to another line: their citations changed.")
     if report.redactions:
         output.note(f"{counted(report.redactions, 'secret')} masked.")
+    expiring(output, report.expires)
     for problem in report.problems[:SHOWN]:
         place = one_line(problem.path) + (f":{problem.line}" if problem.line is not None else "")
         output.note(f"{place}: {one_line(problem.reason)}")

@@ -14,15 +14,20 @@ from memory_sqlite.model import to_json
 _EXAMPLES = """
 memory-sqlite status
 memory-sqlite status --agent work --json
+memory-sqlite status --deep
 """
 
 
 @click.command(cls=Command, examples=_EXAMPLES)
+@click.option("--deep", is_flag=True, help="Read every page too: are the files whole, how large is each table.")
 @stated
-def command(state: State) -> None:
-    """Say what this memory holds, where its files are, and whether the index is up to date. Changes nothing."""
+def command(state: State, deep: bool) -> None:
+    """Say what this memory holds, where its files are, and whether the index is up to date. Changes nothing.
+
+    It works on read-only media too, and while others write. `memory-sqlite doctor` says what is wrong and what to do.
+    """
     with state.open(read_only=True) as memory:
-        status = to_json(memory.status())
+        status = to_json(memory.status(deep=deep))
     state.output.document({"ok": True, **status})
     status.pop("read_only", None)  # this command opens for reading only, so it is no news
     vectors = status.get("vectors")
@@ -30,6 +35,9 @@ def command(state: State) -> None:
         status["vectors"] = "off"
     if "sizes" in status:
         status["sizes"] = {name: size(number) for name, number in status["sizes"].items()}
+    if "deep" in status:
+        for file in status["deep"]["tables"].values():
+            file |= {name: size(number) for name, number in file.items()}
     for line in lines(status):
         state.output.line(line)
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import apsw
 
 from memory_sqlite.doctor.finding import Finding
 from memory_sqlite.storage import tombstones
 from memory_sqlite.storage.fetch import all_rows, integer
 
-_FORGET_AGAIN: Final = "Run the same `memory-sqlite forget` again."
-
 
 def damaged(reason: str) -> Finding:
     """The store cannot be read."""
-    return Finding(
-        "store_damaged", "error", {"reason": reason}, "Copy memory.sqlite away, then restore it from a backup."
-    )
+    return Finding("store_damaged", {"reason": reason})
 
 
 def check(store: apsw.Connection, key: bytes | None) -> list[Finding]:
@@ -25,6 +19,11 @@ def check(store: apsw.Connection, key: bytes | None) -> list[Finding]:
     problems = [str(row[0]) for row in all_rows(store, "PRAGMA integrity_check(20)")]
     if problems != ["ok"]:
         return [damaged(f"{len(problems)} integrity problems")]
+    return contents(store, key)
+
+
+def contents(store: apsw.Connection, key: bytes | None) -> list[Finding]:
+    """The same of a store whose pages are sound."""
     return [*_references(store), *_generation_rows(store), *_unfinished(store), *_forgotten(store, key)]
 
 
@@ -33,24 +32,21 @@ def _references(store: apsw.Connection) -> list[Finding]:
     if not broken:
         return []
     tables = ", ".join(sorted({str(row[0]) for row in broken}))
-    return [Finding("store_foreign_keys", "error", {"rows": len(broken), "tables": tables}, "Restore from a backup.")]
+    return [Finding("store_foreign_keys", {"rows": len(broken), "tables": tables})]
 
 
 def _generation_rows(store: apsw.Connection) -> list[Finding]:
     current = integer(store, "SELECT count(*) FROM generations WHERE state = 'current'")
     if current <= 1:
         return []
-    return [Finding("index_several_current", "error", {"generations": current}, "Run `memory-sqlite index --full`.")]
+    return [Finding("index_several_current", {"generations": current})]
 
 
 def _unfinished(store: apsw.Connection) -> list[Finding]:
-    found = []
-    for stage, number in all_rows(store, "SELECT stage, count(*) FROM forgettings GROUP BY stage"):
-        evidence: dict[str, str | int] = {"stage": str(stage), "forgettings": int(number)}
-        found.append(
-            Finding("forgetting_unfinished", "warning", evidence, "Open the memory once, e.g. `memory-sqlite index`.")
-        )
-    return found
+    return [
+        Finding("forgetting_unfinished", {"stage": str(stage), "forgettings": int(number)})
+        for stage, number in all_rows(store, "SELECT stage, count(*) FROM forgettings GROUP BY stage")
+    ]
 
 
 def _forgotten(store: apsw.Connection, key: bytes | None) -> list[Finding]:
@@ -75,7 +71,7 @@ def _forgotten(store: apsw.Connection, key: bytes | None) -> list[Finding]:
     if key is not None:
         counts["entries"] = _forgotten_entries(store, key)
     found = {name: number for name, number in counts.items() if number}
-    return [Finding("forgotten_in_store", "error", found, _FORGET_AGAIN)] if found else []
+    return [Finding("forgotten_in_store", found)] if found else []
 
 
 def _forgotten_entries(store: apsw.Connection, key: bytes) -> int:

@@ -6,18 +6,14 @@ Called by ``index_checks``. That texts wait for their vectors is no fault: it is
 from __future__ import annotations
 
 import json
-from typing import Final
 
 import apsw
 
-from memory_sqlite.doctor.finding import Finding
+from memory_sqlite.doctor.finding import Evidence, Finding
 from memory_sqlite.generations import vector_rows
 from memory_sqlite.generations.vector_rows import Space
 from memory_sqlite.indexing import vector_inputs, vector_reuse
 from memory_sqlite.storage.fetch import integer
-
-_REBUILD: Final = "Run `memory-sqlite index --full`; vectors of texts that have not changed are taken over."
-_FILL: Final = "Run `memory-sqlite index`."
 
 
 def check(index: apsw.Connection, file: str) -> list[Finding]:
@@ -33,13 +29,18 @@ def check(index: apsw.Connection, file: str) -> list[Finding]:
     found = []
     counts = {name: number for name, number in wrong.items() if number}
     if counts:
-        found.append(Finding("vectors_inconsistent", "error", {"file": file, **counts}, _REBUILD))
+        found.append(
+            Finding(
+                "vectors_inconsistent",
+                {"file": file, "vectors": integer(index, "SELECT count(*) FROM vectors"), **counts},
+            )
+        )
     for space in vector_rows.spaces(index):
         missing = vector_rows.missing(index, space)
         if missing > 0:
             model = str(json.loads(space.identity).get("model"))
-            evidence: dict[str, str | int] = {"model": model, "state": space.state, "missing": missing}
-            found.append(Finding("vectors_missing", "info", evidence, _FILL))
+            evidence: Evidence = {"model": model, "state": space.state, "cost": space.cost, "missing": missing}
+            found.append(Finding("vectors_missing", evidence))
     return found
 
 

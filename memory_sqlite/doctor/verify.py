@@ -12,8 +12,9 @@ import apsw
 
 from memory_sqlite import errors, paths
 from memory_sqlite.agent.opened import Opened
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.doctor import index_checks, store_checks
-from memory_sqlite.doctor.finding import Finding
+from memory_sqlite.doctor.finding import Evidence, Finding
 from memory_sqlite.generations import files, registry
 from memory_sqlite.indexing import resume
 from memory_sqlite.storage import connection as connections
@@ -30,19 +31,19 @@ def verify(place: Path | Opened) -> list[Finding]:
     The store is opened for reading only. A generation is opened for writing, since that is how FTS5 checks itself, and
     left as it was. What several processes are doing at this moment may show as a finding that is gone a moment later.
     """
-    directory = place if isinstance(place, Path) else place.store.directory
+    directory, file_key = (place, None) if isinstance(place, Path) else (place.store.directory, place.store.file_key)
     path = directory / paths.STORE_FILE
     if not path.is_file():
-        return [Finding("store_missing", "error", {"file": path.name}, "Restore memory.sqlite from a backup.")]
+        return [Finding("store_missing", {"file": path.name})]
     try:
-        store = connections.open_store_reader(path)
+        store = connections.open_store_reader(path, file_key)
     except errors.MemorySqliteError as error:
         return [store_checks.damaged(error.code)]
     try:
         found = store_checks.check(store, _key(directory))
         if any(one.code == "store_damaged" for one in found):
             return found
-        found += _generations(store, directory)
+        found += _generations(store, directory, file_key)
     except (apsw.NotADBError, apsw.CorruptError):
         return [store_checks.damaged("not_a_database")]
     finally:
@@ -57,28 +58,36 @@ def _key(directory: Path) -> bytes | None:
         return None  # opening says so in its own words; tombstones of entries cannot be compared
 
 
-def _generations(store: apsw.Connection, directory: Path) -> list[Finding]:
-    found = []
+def _generations(store: apsw.Connection, directory: Path, file_key: FileKey | None) -> list[Finding]:
     current = registry.current(store)
+    others = [number for number in files.numbers(directory) if current is None or number != current.number]
+    found = [leftover(store, directory, number, file_key) for number in others]
     if current is None:
-        found.append(Finding("index_missing", "warning", {}, "Run `memory-sqlite index`."))
-    for number in files.numbers(directory):
-        if current is None or number != current.number:
-            found += _leftover(store, directory, number)
-    if current is not None:
-        path = paths.generation_file(directory, current.number)
-        found += index_checks.check(store, path, current, _key(directory))
-    return found
+        return [Finding("index_missing"), *found]
+    path = paths.generation_file(directory, current.number)
+    return [*found, *index_checks.check(store, path, current, _key(directory), file_key)]
 
 
-def _leftover(store: apsw.Connection, directory: Path, number: int) -> list[Finding]:
+def leftover(store: apsw.Connection, directory: Path, number: int, file_key: FileKey | None) -> Finding:
+    """A generation's file that is not the current one's: somebody's, an unfinished build, or left over."""
     path = paths.generation_file(directory, number)
     state = store.execute("SELECT state FROM generations WHERE number = ?", (number,)).get
-    if files.is_held(path):
-        severity, code = "info", "index_held"  # a reader or a builder that lives; it goes by itself
-    elif number == resume.unfinished(directory, store):
-        severity, code = "info", "index_unfinished"  # a build that was killed; the next `index` goes on with it
+    if files.is_held(path, file_key):
+        code = "index_held"  # a reader or a builder that lives; it goes by itself
+    elif number == resume.unfinished(directory, store, file_key):
+        code = "index_unfinished"  # a build that was killed; the next `index` goes on with it
     else:
-        severity, code = "warning", "index_leftover"
-    evidence = {"file": path.name, "state": state if isinstance(state, str) else "unknown"}
-    return [Finding(code, severity, evidence, "Open the memory once for writing, e.g. `memory-sqlite index`.")]  # type: ignore[arg-type]
+        code = "index_leftover"
+    evidence: Evidence = {
+        "file": path.name,
+        "state": state if isinstance(state, str) else "unknown",
+        "bytes": sum(_size(path.with_name(path.name + ending)) for ending in ("", "-wal", "-shm")),
+    }
+    return Finding(code, evidence)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

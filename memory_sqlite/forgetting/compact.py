@@ -7,6 +7,7 @@ segment is merged, and its ``secure-delete`` has no effect there. Called by ``ge
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ FIRST_TOMBSTONE_PAGE: Final = 1 << 53
 _PAGES_A_STEP: Final = 500
 """Pages merged a transaction: at most 54 ms at 200,000 chunks, so that no other writer waits long."""
 _STEPS_MOST: Final = 100_000
+_RETRY_S: Final = 0.02
 _IN_MEMORY_BYTES: Final = 64 * limits.MIB
 """A larger file is written anew by way of a temporary file, which holds only what stays."""
 
@@ -53,7 +55,7 @@ def _merge(connection: apsw.Connection, table: str, pages: int) -> int:
     return connection.total_changes() - before
 
 
-def write_anew(connection: apsw.Connection, path: Path) -> bool:
+def write_anew(connection: apsw.Connection, path: Path, *, wait: bool = True) -> bool:
     """Write every page anew from what is left, durably, and empty the WAL; ``False`` while a reader needs that."""
     synchronous = integer(connection, "PRAGMA synchronous")
     connection.pragma("synchronous", "FULL")
@@ -62,14 +64,29 @@ def write_anew(connection: apsw.Connection, path: Path) -> bool:
         if large:
             connection.pragma("temp_store", 1)
         connection.execute("VACUUM").fetchall()
-        return empty_wal(connection)
+        return empty_wal(connection, wait=wait)
     finally:
         if large:
             connection.pragma("temp_store", 2)
         connection.pragma("synchronous", synchronous)
 
 
-def empty_wal(connection: apsw.Connection) -> bool:
-    """Move everything into the main file and cut the WAL to nothing; ``False`` while a reader still needs it."""
-    row = one_row(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
-    return row is not None and row[0] == 0
+def empty_wal(connection: apsw.Connection, *, wait: bool = True) -> bool:
+    """Move everything into the main file and cut the WAL to nothing; ``False`` while a reader still needs it.
+
+    ``wait`` tries for as long as the busy timeout. It asks again and again: a checkpoint that waits by itself keeps the
+    write lock meanwhile (measured with a program that copies the WAL, which always has a read transaction open: each
+    open after a forgetting took ten seconds, in which nobody else could write).
+    """
+    until = time.monotonic() + (limits.BUSY_TIMEOUT_MS / 1000 if wait else 0.0)
+    connection.set_busy_timeout(0)
+    try:
+        while True:
+            row = one_row(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+            if row is not None and row[0] == 0:
+                return True
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_RETRY_S)
+    finally:
+        connection.set_busy_timeout(limits.BUSY_TIMEOUT_MS)

@@ -14,10 +14,10 @@ import apsw
 
 from memory_sqlite import errors, limits, paths
 from memory_sqlite.agent.opened import Opened
+from memory_sqlite.forget_report import ForgottenGeneration
 from memory_sqlite.forgetting import compact
 from memory_sqlite.generations import files, registry
 from memory_sqlite.indexing import rebuild, rows
-from memory_sqlite.model import ForgottenGeneration
 from memory_sqlite.storage import connection as connections
 from memory_sqlite.storage.connection import writing
 from memory_sqlite.storage.failures import translated_index
@@ -93,7 +93,7 @@ def _erase_current(opened: Opened, up_to: int, heavy: bool) -> list[ForgottenGen
             else:
                 _drop_unknown(opened, index)
                 path = paths.generation_file(opened.store.directory, current.number)
-                erased = _clean(index, path) if heavy else compact.empty_wal(index)
+                erased = _clean(index, path) if heavy else compact.empty_wal(index, wait=False)
     except errors.MemorySqliteError:
         erased = False
     return [] if current is None else [ForgottenGeneration(current.number, "current", held=False, erased=erased)]

@@ -63,11 +63,11 @@ def begin(store: Store, chosen: Chosen, extra: Iterable[Tombstone], notes: str, 
             [(kind_of_target, target) for target in sorted(ids)],
         )
     for turn_id in chosen.turns:
-        tally.tombstones += _entomb_turn(store, turn_id, now)
+        tally.tombstones += entomb_turn(store, turn_id, now)
     return number
 
 
-def _entomb_turn(store: Store, turn_id: int, now: int) -> int:
+def entomb_turn(store: Store, turn_id: int, now: int, reason: str = REASON) -> int:
     """Tombstones of each message of a turn: its entries, and its words where they might come by another way. A turn of
     a session that goes whole needs them too: the session may go on, and its old transcript may name it otherwise."""
     connection, added = store.connection, 0
@@ -91,14 +91,14 @@ def _entomb_turn(store: Store, turn_id: int, now: int) -> int:
                     tombstones.entry(store.key, token, entry_id),
                     tombstones.spoken_entry(store.key, token, entry_id, digest),
                 ):
-                    added += tombstones.add(connection, "entry", subject, reason=REASON, at=now)
+                    added += tombstones.add(connection, "entry", subject, reason=reason, at=now)
         for way in _WAYS:
             # by a way it has come before, the same words are another utterance, and may be said again
             if all(way != arrived for _, arrived in entries):
                 window = {"since": at - SAME_TURN_WINDOW_MS, "until": at + SAME_TURN_WINDOW_MS}
                 for token in tokens:
                     subject = tombstones.message(store.key, token, way, digest)
-                    added += tombstones.add(connection, "message", subject, reason=REASON, at=now, **window)
+                    added += tombstones.add(connection, "message", subject, reason=reason, at=now, **window)
     return added
 
 
@@ -120,14 +120,14 @@ def step(store: Store, settings: Settings, clock: Clock, tally: Tally, samples: 
     supersession.weaken(connection, turn_ids)
     freed: set[int] = set()
     for row_id in (*record_ids, *named):  # one that was named is not stored anew, whoever else says it
-        freed |= _delete_record(connection, row_id, tally, samples, clock.now_ms())
+        freed |= delete_record(connection, row_id, tally, samples, clock.now_ms())
     for turn_id in turn_ids:
-        _delete_turn(connection, turn_id, tally, samples)
+        delete_turn(connection, turn_id, tally, samples)
     supersession.bring_back(connection, freed)
     tally.restated += supersession.restate(store, said_again, settings, clock)
     tally.revived += supersession.count_in_force(connection, freed)
     if session_id is not None:
-        _delete_session(connection, session_id, tally)
+        delete_session(connection, session_id, tally)
     return True
 
 
@@ -140,15 +140,17 @@ def _done(connection: apsw.Connection, kind: str, target: int) -> None:
     connection.execute("DELETE FROM forgetting_targets WHERE kind = ? AND target = ?", (kind, target))
 
 
-def _delete_record(connection: apsw.Connection, row_id: int, tally: Tally, samples: Samples, now: int) -> set[int]:
-    """Returns the records that nothing supersedes any more."""
+def delete_record(
+    connection: apsw.Connection, row_id: int, tally: Tally, samples: Samples, now: int, reason: str = REASON
+) -> set[int]:
+    """One record with its tombstone. Returns the records that nothing supersedes any more."""
     _done(connection, "record", row_id)
     row = connection.execute("SELECT record_id, layer, content FROM records WHERE id = ?", (row_id,)).fetchone()
     if row is None:
         return set()
     record_id, layer, content = (str(value) for value in row)
     samples.add(content)
-    tally.tombstones += tombstones.add(connection, "record", record_id, reason=REASON, at=now)
+    tally.tombstones += tombstones.add(connection, "record", record_id, reason=reason, at=now)
     tally.records[layer] += 1
     recalls.forget(connection, [f"record:{record_id}"])
     freed = supersession.unlink(connection, row_id)
@@ -157,7 +159,8 @@ def _delete_record(connection: apsw.Connection, row_id: int, tally: Tally, sampl
     return freed
 
 
-def _delete_turn(connection: apsw.Connection, turn_id: int, tally: Tally, samples: Samples) -> None:
+def delete_turn(connection: apsw.Connection, turn_id: int, tally: Tally, samples: Samples) -> None:
+    """One turn with its messages and their entries; records that were made from it stay, without it."""
     _done(connection, "turn", turn_id)
     for message_id, text in all_rows(connection, "SELECT id, text FROM messages WHERE turn_id = ?", (turn_id,)):
         samples.add(text)
@@ -171,7 +174,7 @@ def _delete_turn(connection: apsw.Connection, turn_id: int, tally: Tally, sample
         rewritten.note(connection, row[0])
 
 
-def _delete_session(connection: apsw.Connection, session_id: int, tally: Tally) -> None:
+def delete_session(connection: apsw.Connection, session_id: int, tally: Tally) -> None:
     """The session itself, when its turns are gone. One in which somebody spoke on meanwhile keeps its row."""
     _done(connection, "session", session_id)
     if integer(connection, "SELECT EXISTS (SELECT 1 FROM turns WHERE session_id = ?)", (session_id,)):
@@ -182,8 +185,19 @@ def _delete_session(connection: apsw.Connection, session_id: int, tally: Tally) 
         " (SELECT key FROM sessions WHERE id = ?)",
         (session_id,),
     )
+    connection.execute("DELETE FROM session_holds WHERE session_id = ? AND kind = 'pin'", (session_id,))
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
     tally.sessions += connection.changes()
+
+
+def owe(connection: apsw.Connection, stage: str, number: int | None, now: int) -> int:
+    """Note that files are still to be cleaned of what this transaction deletes, unless that is noted already under
+    ``number`` (another process may have cleaned, and crossed it off, meanwhile); returns its number."""
+    if number is not None and connection.execute("SELECT 1 FROM forgettings WHERE id = ?", (number,)).get is not None:
+        connection.execute("UPDATE forgettings SET stage = ? WHERE id = ?", (stage, number))
+        return number
+    connection.execute("INSERT INTO forgettings (stage, notes, at) VALUES (?, '[]', ?)", (stage, now))
+    return connection.last_insert_rowid()
 
 
 @dataclass(frozen=True, slots=True)

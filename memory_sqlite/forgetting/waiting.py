@@ -2,7 +2,8 @@
 
 They are no turns of the store yet, or copies of some, so they are chosen here by the same names: their session, who
 speaks in them, when they were. They go in the transaction of the tombstones, whole, and their advancement keys are
-filed as committed: an engine of ours that is just being given one stores nothing of it. Called by ``run``.
+filed as committed: an engine of ours that is just being given one stores nothing of it. Called by ``run`` and
+``retention``.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ from memory_sqlite.forgetting.selection import Asked
 from memory_sqlite.storage import tombstones
 from memory_sqlite.storage.fetch import Row, all_rows
 from memory_sqlite.storage.store import Store
-from memory_sqlite.transcripts import names, turns
+from memory_sqlite.transcripts import holds, names, turns
 
 
 def forget(store: Store, asked: Asked, chosen: Chosen, samples: Samples, now: int) -> int:
-    """Delete the waiting turns that are meant, inside the caller's transaction; how many there were."""
+    """Delete the waiting turns that are meant, inside the caller's transaction; how many there were.
+
+    Raises ``SessionHeld`` where one of them is of a session under a legal hold.
+    """
     connection = store.connection
     meant = _Meant(store, asked, chosen, now)
+    held = holds.held_names(connection)
     gone = 0
     for row in all_rows(connection, "SELECT seq, advancement_key, session_key, session_id, at FROM turn_outbox"):
         # one turn's messages at a time: each may be megabytes
@@ -34,13 +39,20 @@ def forget(store: Store, asked: Asked, chosen: Chosen, samples: Samples, now: in
         messages = json.loads(kept) if isinstance(kept, str) else []
         if not meant.takes(row, messages):
             continue
-        for text in _texts(messages):
-            samples.add(text)
-        connection.execute("DELETE FROM turn_outbox WHERE seq = ?", (row[0],))
-        if not turns.is_advanced(connection, row[1]):
-            turns.advance(connection, row[1], row[1], None)
+        if row[2] in held or row[3] in held:
+            raise holds.held_error("forgetting", store.token(row[2]))
+        drop(connection, row[0], row[1], messages, samples)
         gone += 1
     return gone
+
+
+def drop(connection: apsw.Connection, seq: int, key: str, messages: Any, samples: Samples) -> None:
+    """Delete one waiting turn and file its advancement key as committed, inside the caller's transaction."""
+    for text in _texts(messages):
+        samples.add(text)
+    connection.execute("DELETE FROM turn_outbox WHERE seq = ?", (seq,))
+    if not turns.is_advanced(connection, key):
+        turns.advance(connection, key, key, None)
 
 
 class _Meant:

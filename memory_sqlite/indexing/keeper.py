@@ -193,8 +193,8 @@ class IndexKeeper:
             connection = None
             try:
                 path = paths.generation_file(self._store.directory, number)
-                connection = connections.open_index_reader(path, self._store.file_key)
                 with translated_index():
+                    connection = self._opened(path)
                     _hold(connection)
                 return connection, number
             except errors.MemorySqliteError:
@@ -203,6 +203,11 @@ class IndexKeeper:
                 if self.number() == number:
                     raise
         raise errors.IndexUnavailable("the search index changed faster than it could be opened")
+
+    def _opened(self, path: Path) -> apsw.Connection:
+        if self._store.read_only:
+            return self._store.media.open(path, self._store.file_key, connections.open_index_reader)
+        return connections.open_index_reader(path, self._store.file_key)
 
     def drop_readers(self) -> None:
         """Close the idle reading connections, so that their generation can be retired."""

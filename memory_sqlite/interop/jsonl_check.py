@@ -123,7 +123,10 @@ def _header(line: Record) -> Record:
         )
     if (wrong := wrong_field(line, HEADER)) is not None:
         raise errors.ExportInvalid(wrong, 1)
-    return line
+    if ("hold" in line["counts"]) != (version != 1):
+        raise errors.ExportInvalid("the field counts is not what it must be", 1)
+    # what the version did not have yet there is none of
+    return {**line, "counts": {**dict.fromkeys(FIELDS, 0), **line["counts"]}}
 
 
 def _end(line: Record, number: int, digest: str) -> Record:
@@ -288,6 +291,11 @@ class _Checker:
 
     def _outbox_line(self, line: Record, number: int) -> str | None:
         return "a waiting turn comes twice" if self._twice("outbox", line["advancement_key"]) else None
+
+    def _hold_line(self, line: Record, number: int) -> str | None:
+        if self._twice("hold", line["session"], line["hold_kind"]):
+            return "a hold comes twice"
+        return None if line["session"] in self._turns else "it names a session that is not in the file"
 
     def _recall_line(self, line: Record, number: int) -> str | None:
         ranks = set()

@@ -47,6 +47,7 @@ _COUNTS: Final = {
     "accepted_advancement": "accepted_advancements WHERE turn_id IS NULL",
     "outbox": "turn_outbox",
     "recall": "recalls",
+    "hold": "session_holds",
 }
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MESSAGE: Final = re.compile(r"message:(\d{1,18})", re.ASCII)
@@ -65,11 +66,7 @@ def export(
     with jsonl_files.writing(path, clock, overwrite=overwrite) as writer, store.readers.borrow() as connection:
         connection.execute("BEGIN DEFERRED")
         try:
-            if connection.execute("SELECT EXISTS (SELECT 1 FROM forgetting_targets)").get:
-                raise errors.StoreBusy(
-                    "a forgetting is under way; an export would hold what is to be forgotten",
-                    hint="Run `memory-sqlite index`, which finishes it, then export again.",
-                )
+            refuse_while_forgetting(connection)
             counts = {kind: integer(connection, f"SELECT count(*) FROM {table}") for kind, table in _COUNTS.items()}
             writer.write("header", header(store, counts, clock.now_ms()))
             total = sum(counts.values()) + 2
@@ -85,6 +82,15 @@ def export(
         progress("exporting", writer.lines, writer.lines)
     seconds = round(clock.monotonic() - started, 3)
     return ExportReport("ok", str(path), store.agent, writer.lines, path.stat().st_size, counts, seconds)
+
+
+def refuse_while_forgetting(connection: apsw.Connection) -> None:
+    """Raise ``StoreBusy`` while rows wait to be deleted: an export would hold what is to be forgotten."""
+    if connection.execute("SELECT EXISTS (SELECT 1 FROM forgetting_targets)").get:
+        raise errors.StoreBusy(
+            "a forgetting is under way; an export would hold what is to be forgotten",
+            hint="Run `memory-sqlite index`, which finishes it, then export again.",
+        )
 
 
 def header(store: Store, counts: dict[str, int], now: int) -> Record:
@@ -110,6 +116,13 @@ def lines(connection: apsw.Connection, store: Store) -> Lines:
             yield kind, {"digest": _hex(digest)}
     yield from _outbox(connection)
     yield from _recalls(connection)
+    rows = all_rows(
+        connection,
+        "SELECT s.key, h.kind, h.reason, h.at FROM session_holds h JOIN sessions s ON s.id = h.session_id"
+        " ORDER BY h.session_id, h.kind",
+    )
+    for key, kind, reason, at in rows:
+        yield "hold", {"session": key, "hold_kind": kind, "reason": reason, "at": at}
 
 
 def _paged(connection: apsw.Connection, sql: str, *bindings: Any, page: int = _PAGE) -> Iterator[Row]:

@@ -1,12 +1,11 @@
 """An export as a file: written whole or not at all, read line by line within bounds, with a checksum over its bytes.
 
-Lives here: the temporary name, mode 0600, gzip by suffix, SHA-256, decoding one line strictly. Not here: what the lines
-say (``jsonl_format``). Called by ``jsonl_export``, ``jsonl_check`` and ``jsonl_import``.
+Lives here: gzip by suffix, SHA-256, decoding one line strictly. Not here: the file's name and mode (``output``), what
+the lines say (``jsonl_format``). Called by ``jsonl_export``, ``jsonl_check`` and ``jsonl_import``.
 """
 
 from __future__ import annotations
 
-import errno
 import gzip
 import hashlib
 import json
@@ -20,13 +19,10 @@ from typing import IO, Any, Final, NoReturn
 
 from memory_sqlite import errors, limits
 from memory_sqlite.clock import Clock
+from memory_sqlite.interop import output
 from memory_sqlite.interop.jsonl_format import FORMAT, Record
-from memory_sqlite.storage.failures import is_full
-from memory_sqlite.storage.session_key import sync_directory
 
 _GZIP: Final = b"\x1f\x8b"
-_NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""What file systems without hard links say."""
 _HEADER_MAX_BYTES: Final = 64 * limits.KIB
 """A header is some 500 bytes; more is not looked at to recognise one."""
 
@@ -64,61 +60,13 @@ def writing(path: Path, clock: Clock, *, overwrite: bool) -> Iterator[Writer]:
     ``.gz`` at the end of the name compresses. Raises ``OutputExists``, ``InvalidArgument``, ``DiskFull``,
     ``StoreReadOnly``.
     """
-    _refuse_target(path, overwrite=overwrite)
-    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.{clock.token_bytes(6).hex()}.partial")
-    made = False
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(temporary, flags, 0o600)
-        made = True
-        with os.fdopen(descriptor, "wb", buffering=limits.MIB) as file:
-            if path.name.endswith(".gz"):
-                # without name and time in it the same memory gives the same bytes
-                with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
-                    yield Writer(packed)  # type: ignore[arg-type]
-            else:
-                yield Writer(file)
-            file.flush()
-            os.fsync(file.fileno())
-        _take_name(temporary, path, overwrite=overwrite)
-    except OSError as error:
-        if is_full(error):
-            raise errors.DiskFull("the disk is full; the export was not made") from error
-        raise errors.StoreReadOnly(
-            f"the export cannot be written ({error.strerror})", hint="Name a file in a folder that you may write."
-        ) from error
-    finally:
-        if made:
-            temporary.unlink(missing_ok=True)
-
-
-def _refuse_target(path: Path, *, overwrite: bool) -> None:
-    if not path.parent.is_dir():
-        raise errors.InvalidArgument("the folder that the export should be written to does not exist")
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return
-    if not overwrite:
-        raise errors.OutputExists("there is a file of that name already")
-    if not stat.S_ISREG(found.st_mode):
-        raise errors.OutputExists("what is there already is no regular file", hint="Name another file.")
-
-
-def _take_name(temporary: Path, path: Path, *, overwrite: bool) -> None:
-    if overwrite:
-        temporary.replace(path)
-    else:
-        try:
-            os.link(temporary, path)  # fails where somebody else was faster; a rename would write over theirs
-        except FileExistsError:
-            raise errors.OutputExists("there is a file of that name already") from None
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            _refuse_target(path, overwrite=False)
-            temporary.replace(path)
-    sync_directory(path.parent)
+    with output.new_file(path, clock, overwrite=overwrite) as file:
+        if path.name.endswith(".gz"):
+            # without name and time in it the same memory gives the same bytes
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
+                yield Writer(packed)  # type: ignore[arg-type]
+        else:
+            yield Writer(file)
 
 
 class Source:

@@ -30,9 +30,25 @@ class Forgotten:
         self._connection: apsw.Connection = store.connection
         self._tally = tally
         self._same_key = same_key
-        self._last = integer(self._connection, "SELECT coalesce(max(id), 0) FROM tombstones")
+        self._last = self._newest()
+        self._end: int | None = None
+        """The newest that the file brought; what is newer was forgotten here between two steps."""
         self._own = integer(self._connection, "SELECT count(*) FROM tombstones")
         self._shared: set[int] = set()
+
+    def close_file(self) -> None:
+        """All tombstones of the file have come: newer ones, once others may write, are this store's own."""
+        if self._end is None:
+            self._end = self._newest()
+
+    def look_again(self) -> None:
+        """Others may have forgotten something since."""
+        self._own = integer(
+            self._connection, "SELECT count(*) FROM tombstones WHERE id <= ? OR id > ?", (self._last, self._end)
+        )
+
+    def _newest(self) -> int:
+        return integer(self._connection, "SELECT coalesce(max(id), 0) FROM tombstones")
 
     def take(self, line: Record) -> None:
         """A tombstone of the file: kept from now on, under this store's key where that can be told."""
@@ -105,7 +121,7 @@ class Forgotten:
             return []
         rows = all_rows(
             self._connection,
-            "SELECT id, since_at, until_at FROM tombstones WHERE kind = ? AND subject = ? AND id <= ?",
-            (kind, subject, self._last),
+            "SELECT id, since_at, until_at FROM tombstones WHERE kind = ? AND subject = ? AND (id <= ? OR id > ?)",
+            (kind, subject, self._last, self._end if self._end is not None else 2**62),
         )
         return [(int(since), int(until)) for row_id, since, until in rows if row_id not in self._shared]

@@ -15,8 +15,10 @@ from typing import Any, Final
 from memory_sqlite import limits
 
 FORMAT: Final = "memory-sqlite-export"
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised with every change of a field: a reader takes the versions that it knows and no other."""
+READABLE: Final = (1, 2)
+"""Version 1 had no holds, and was otherwise the same."""
 
 ARRIVED_WITHOUT_ID: Final = "="
 """How the store begins what it notes of a message that has no entry id: not an id, and null in an export."""
@@ -232,6 +234,12 @@ FIELDS: Final[Mapping[str, Mapping[str, Check]]] = {
             )
         ),
     },
+    "hold": {
+        "session": _KEY,
+        "hold_kind": _one_of("legal", "pin"),
+        "reason": _maybe(_text(4 * limits.HOLD_REASON_MAX_CHARS)),
+        "at": _AT,
+    },
 }
 """The lines between header and end: kind, then every field of it. All are there, in this order; null is said."""
 
@@ -248,17 +256,19 @@ SECTIONS: Final = {
     "accepted_advancement": 4,
     "outbox": 5,
     "recall": 6,
+    "hold": 7,
 }
 """Which follows which. A session is followed by its turns, a turn by its messages, a record by its further sources."""
 
 _COUNTS: Final = _object(dict.fromkeys(KINDS, _MANY))
+_COUNTS_1: Final = _object(dict.fromkeys((kind for kind in KINDS if kind != "hold"), _MANY))
 HEADER: Final[Mapping[str, Check]] = {
     "format": lambda value: value == FORMAT,
-    "version": lambda value: value == VERSION,
+    "version": lambda value: type(value) is int and value in READABLE,
     "agent": _LABEL,
     "exported_at": _AT,
     "session_key": _HALF_DIGEST,
-    "counts": _COUNTS,
+    "counts": lambda value: _COUNTS(value) or _COUNTS_1(value),
 }
 END: Final[Mapping[str, Check]] = {"lines": _NUMBER, "sha256": _DIGEST}
 

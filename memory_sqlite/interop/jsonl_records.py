@@ -127,6 +127,10 @@ class RecordMerger:
             return refused
         if self._forgotten.refuses_record(line["record_id"]):
             return "forgotten"
+        if line["turn"] is not None and self._turn_id(line["turn"]) is None:
+            return "forgotten"  # between two steps of the import, by somebody else
+        if sessions.by_key(self._connection, line["session"]) is None:
+            return "forgotten"
         token = self._store.token(line["session"])
         return "forgotten" if self._forgotten.refuses_moment(token, line["event_at"], line["sender"]) else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from memory_sqlite.model import SourceProblem
+from memory_sqlite.model import Expiry, SourceProblem
 from memory_sqlite.values import dataclass, field
 
 
@@ -57,3 +57,5 @@ class ExportImportReport:
     searchable: bool = True
     seconds: float = 0.0
     problems: tuple[SourceProblem, ...] = ()
+    expires: Expiry | None = None
+    """Until when what came is kept, counted from this import; ``None`` when disabled."""

@@ -19,6 +19,7 @@ from memory_sqlite.interop.jsonl_sessions import SessionMerger
 from memory_sqlite.interop.jsonl_tally import CONFLICT, Tally
 from memory_sqlite.storage.fetch import all_rows, integer, one_row
 from memory_sqlite.storage.store import Store
+from memory_sqlite.transcripts import holds, sessions
 
 _OUTBOX: Final = (
     "engine_id, owner_id, session_key, session_id, state, admission, terminal, facts, heartbeat, attempts, reason, at,"
@@ -121,6 +122,27 @@ class RestMerger:
             "INSERT INTO recall_hits VALUES (?, ?, ?, ?, ?, ?, ?)", [(recall_id, *hit) for hit in hits]
         )
         self._tally.count("added", "recall")
+
+    def hold(self, line: Record, number: int) -> None:
+        """A session that is kept: it is kept here too, where it came. One that is kept here stays so."""
+        outcome = self._merged.refused_sessions.get(line["session"])
+        row = sessions.by_key(self._connection, line["session"])
+        if outcome is not None or row is None:
+            self._tally.count(outcome or "forgotten", "hold")
+            return
+        kept = one_row(
+            self._connection,
+            "SELECT reason, at FROM session_holds WHERE session_id = ? AND kind = ?",
+            (row.id, line["hold_kind"]),
+        )
+        if kept is None:
+            holds.place(self._connection, row.id, line["hold_kind"], line["reason"], line["at"])
+            self._tally.count("added", "hold")
+        elif kept == (line["reason"], line["at"]):
+            self._tally.count("present", "hold")
+        else:
+            self._tally.problem(f"the hold {CONFLICT}", number)
+            self._tally.count("conflicts", "hold")
 
     def _hit(self, hit: Record) -> tuple[Any, ...] | None:
         reference = hit["reference"]

@@ -1,44 +1,44 @@
-"""Reading the directory of the layered-memory product: agents, sessions, L0 turns and L1 to L3 records.
+"""Reading the files of a layered-memory directory: lines become L0 turns and L1 to L3 records, in clear or decrypted.
 
-Facts: that product's directory (layouts G0, G1 and G2: files per day, one JSON object a line, ``.isolation-key`` beside
-``agents/``). Only clear text is read; encrypted lines are reported. Nothing is ever written there, links are not
-followed, and ``.legacy-backup`` is left out because its records were moved into the sessions. The importer that stores
-what comes out of here is not here.
+Facts: one JSON object a line, of which G0 wrote one for each message and later layouts one for each turn. Nothing is
+ever written there. Not here: which files there are (``layered_files``), whether the key is the right one
+(``layered_check``), storing what comes out of here (``layered``).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from memory_sqlite import limits
 from memory_sqlite.clock import parse_time
+from memory_sqlite.interop.layered_cipher import CannotOpen, LineCipher, is_envelope
+from memory_sqlite.interop.layered_files import (
+    DEFAULT_AGENT,
+    LAYER_DIRECTORIES,
+    PROFILES_DIRECTORY,
+    DayFile,
+    day_files,
+    linked_folders,
+)
 from memory_sqlite.model import Layer
-from memory_sqlite.paths import AGENTS_DIRECTORY, agent_directory_name
 from memory_sqlite.sources.jsonl import Line, read_lines
-from memory_sqlite.text.units import valid_unicode
+from memory_sqlite.text.units import utf8_length, valid_unicode
+from memory_sqlite.values import dataclass
 
-KEY_FILE: Final = ".isolation-key"
-"""32 raw bytes: the HMAC key of its session tokens, the same that ``session.key`` holds here."""
-
-_LAYER_DIRECTORIES: Final[Mapping[str, Layer]] = {
-    "conversations": "L0",
-    "memories": "L1",
-    "scenarios": "L2",
-    "profiles": "L3",
-    "agent-profiles": "L3",
-}
-_G0_DIRECTORIES: Final = ("conversations", "records")
-_DAY_FILE: Final = re.compile(r"\d{4}-\d{2}-\d{2}\.jsonl")
+_FOLDER_LAYERS: Final[Mapping[str, Layer]] = {**LAYER_DIRECTORIES, PROFILES_DIRECTORY: "L3"}
 _LAYERS: Final[Mapping[str, Layer]] = {"L0": "L0", "L1": "L1", "L2": "L2", "L3": "L3"}
-_DEFAULT_AGENT: Final = "main"
+_GZIP: Final = b"\x1f\x8b"
+REMOVED: Final = "removed"
+"""``type`` of a line that our export writes where a record is gone, so that the lines after it keep their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayeredTurn:
-    """One L0 record. ``messages`` are its ``{role, content}`` objects, as written; ``at`` is milliseconds.
+    """One L0 record, or the messages of one turn in G0. ``messages`` are its ``{role, content}`` objects, as written;
+    ``at`` is milliseconds.
 
     ``path`` is relative to the agent's directory (G0: to the data directory), which is how that product cites it;
     ``ordinal`` counts the file's records from 1, ``line`` its physical lines.
@@ -77,84 +77,71 @@ class LayeredRecord:
 
 @dataclass(frozen=True, slots=True)
 class LayeredProblem:
-    """A line or file that could not be read; ``needs_custody`` when it is encrypted rather than damaged."""
+    """A line, file or folder that was not read. ``path`` is relative to the directory; the reason never quotes."""
 
     path: str
     line: int | None
     reason: str
-    needs_custody: bool = False
 
 
 LayeredItem = LayeredTurn | LayeredRecord | LayeredProblem
 
 
-def is_layered_directory(path: Path) -> bool:
-    """Whether ``path`` was written by that product: it holds its key, or day files in its layer directories."""
-    if (path / KEY_FILE).is_file():
-        return True
-    return next(_day_files(path), None) is not None
-
-
-def read_layered(path: Path, agent: str | None = None) -> Iterator[LayeredItem]:
-    """Everything in the directory: agents by name, sessions by token, layers from L0 up, days in order.
+def read_layered(
+    path: Path, agent: str | None = None, cipher: LineCipher | None = None, *, backups: bool = False
+) -> Iterator[LayeredItem]:
+    """Everything in the directory: sessions by token, layers from L0 up, days in order, then the rest.
 
     With ``agent`` (an id there) only what lies in that agent's own directory; G0 knew none, its files are ``main``'s.
-    One bad line costs that line. Raises ``OSError`` when the directory itself cannot be listed.
+    With ``cipher`` lines are decrypted; one in clear is then refused as that product refuses it, but in G0, which knew
+    no encryption. One bad line costs that line. Raises ``OSError`` when a directory cannot be listed.
     """
-    for root, file in _day_files(path):
-        if agent is not None and not _belongs_to(agent, root, path):
-            continue
-        name = file.relative_to(path).as_posix()
-        if file.is_symlink():
-            yield LayeredProblem(name, None, "a link, not followed")
-            continue
+    for folder in linked_folders(path, agent) if agent is not None else ():
+        yield LayeredProblem(folder.relative_to(path).as_posix(), None, "a link, not followed")
+    for file in day_files(path, agent, backups=backups):
+        name = file.path.relative_to(path).as_posix()
+        items = _read_file(file, name, cipher if file.layout != "G0" else None)
         try:
-            yield from _read_file(root, file, root.name if root != path else _DEFAULT_AGENT, name)
+            yield from _turns(items) if file.layout == "G0" else items
         except OSError as error:
             yield LayeredProblem(name, None, f"cannot be read: {error.strerror or type(error).__name__}")
 
 
-def has_agent(path: Path, agent: str) -> bool:
-    """Whether an agent has a directory there (``main`` also through G0 files)."""
-    roots = [*_folders(path / AGENTS_DIRECTORY), *(root for root, _ in _day_files(path) if root == path)]
-    return any(_belongs_to(agent, root, path) for root in roots)
+def _turns(items: Iterator[LayeredItem]) -> Iterator[LayeredItem]:
+    """The messages of G0 put together: what a person says begins a turn, what follows in that session belongs to it.
+
+    Sessions share the file, so each has its open turn, and so many messages at most are held back.
+    """
+    held: dict[str, LayeredTurn] = {}
+    count = 0
+    for item in items:
+        if not isinstance(item, LayeredTurn):
+            yield item
+            continue
+        begun = held.get(item.session)
+        begins = any(message.get("role") == "user" for message in item.messages)
+        if begun is None or begins:
+            if begun is not None:
+                count -= len(begun.messages)
+                yield held.pop(item.session)
+            held[item.session] = item
+        else:
+            held[item.session] = replace(begun, messages=(*begun.messages, *item.messages))
+        count += len(item.messages)
+        if count >= limits.LAYERED_OPEN_MESSAGES_MAX:
+            yield from held.values()
+            held, count = {}, 0
+    yield from held.values()
 
 
-def _belongs_to(agent: str, root: Path, path: Path) -> bool:
-    """Whether ``root`` is that agent's directory: named with the hash, or, in the oldest layouts, without."""
-    if root == path:
-        return agent == _DEFAULT_AGENT
-    return root.name in (agent_directory_name(agent), agent)
-
-
-def _day_files(path: Path) -> Iterator[tuple[Path, Path]]:
-    """Day files with the directory their cited paths are relative to: the agent's, for G0 the data directory."""
-    for name in _G0_DIRECTORIES:
-        for file in _days_of(path / name):
-            yield path, file
-    for agent in _folders(path / AGENTS_DIRECTORY):
-        for session in [agent, *_folders(agent / "sessions")]:  # G1 keeps its layers beside ``sessions``
-            for name in _LAYER_DIRECTORIES:
-                for file in _days_of(session / name):
-                    yield agent, file
-
-
-def _folders(path: Path) -> list[Path]:
-    return sorted(item for item in path.iterdir() if _is_folder(item)) if _is_folder(path) else []
-
-
-def _days_of(path: Path) -> list[Path]:
-    return sorted(item for item in path.iterdir() if _DAY_FILE.fullmatch(item.name)) if _is_folder(path) else []
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
-def _read_file(root: Path, file: Path, agent: str, name: str) -> Iterator[LayeredItem]:
-    cited = file.relative_to(root).as_posix()
+def _read_file(file: DayFile, name: str, cipher: LineCipher | None) -> Iterator[LayeredItem]:
+    refused = _unreadable(file)
+    if refused is not None:
+        yield LayeredProblem(name, None, refused)
+        return
+    agent = file.root.name if file.layout != "G0" else DEFAULT_AGENT
     ordinal = 0
-    for line in read_lines(file):
+    for line in read_lines(file.path):
         if not line.complete:
             yield LayeredProblem(name, line.number, "the last line is torn or still being written")
             continue
@@ -163,29 +150,58 @@ def _read_file(root: Path, file: Path, agent: str, name: str) -> Iterator[Layere
         if line.problem is not None:
             yield LayeredProblem(name, line.number, line.problem)
         for value in line.values:
-            yield _read_record(value, line, agent, file.parent.name, cited, ordinal, name)
+            said = _opened(value, cipher, is_plain_layout=file.layout == "G0")
+            if isinstance(said, str):
+                yield LayeredProblem(name, line.number, said)
+            elif (item := _read_record(said, line, agent, file, ordinal, name)) is not None:
+                yield item
 
 
-def _read_record(
-    value: object, line: Line, agent: str, directory: str, cited: str, ordinal: int, name: str
-) -> LayeredItem:
+def _unreadable(file: DayFile) -> str | None:
+    """Why a file is not opened, or not read on: that product writes plain text into plain files."""
+    if file.is_link:
+        return "a link, not followed"
+    if not file.path.is_file():  # a pipe would block, a device would never end
+        return "not a regular file"
+    with file.path.open("rb") as probe:
+        return "compressed, which that product never writes" if probe.read(2) == _GZIP else None
+
+
+def _opened(value: object, cipher: LineCipher | None, *, is_plain_layout: bool) -> object:
+    """What a line says, or in a string why it is not read. A line that is itself a string is no record, either."""
     if not isinstance(value, dict):
-        return LayeredProblem(name, line.number, "not a JSON object")
-    if value.get("v") == 1 and all(isinstance(value.get(key), str) for key in ("iv", "tag", "data")):
-        return LayeredProblem(name, line.number, "encrypted; reading it needs the Custody feature", needs_custody=True)
+        return "not a JSON object"
+    if not is_envelope(value):
+        return "in clear although the directory is encrypted" if cipher is not None else value
+    if cipher is None:
+        return "encrypted" if is_plain_layout else "encrypted; reading it needs the directory's key"
+    try:
+        said = cipher.open(value)
+    except CannotOpen as error:
+        return str(error)
+    return said if isinstance(said, dict) else "not a JSON object"
+
+
+def _read_record(value: Any, line: Line, agent: str, file: DayFile, ordinal: int, name: str) -> LayeredItem | None:
+    """The turn or record of a line; ``None`` for one that only keeps a place."""
+    if value.get("type") == REMOVED and "content" not in value and "messages" not in value:
+        return None
     record_id, session = _text(value, "id"), _text(value, "sessionKey")
     if record_id is None or session is None:
         return LayeredProblem(name, line.number, "has no id or no session identity")
     agent = _text(value, "agentId") or agent
     at = parse_time(value.get("createdAt", value.get("timestamp")))
     sender, run_id = _text(value, "senderId"), _text(value, "runId")
-    layer = _LAYERS.get(str(value.get("level")), _LAYER_DIRECTORIES.get(directory, "L1"))  # G0 ``records`` are L1
+    if max(utf8_length(label or "") for label in (record_id, sender, run_id)) > limits.HOST_ID_MAX_BYTES:
+        return LayeredProblem(name, line.number, "its id, sender or run is too long to be one")
+    folder = file.path.parent.name
+    layer = _LAYERS.get(str(value.get("level")), _FOLDER_LAYERS.get(folder, "L1"))  # G0 ``records`` are L1
     if layer == "L0":
         said = value.get("messages", [value] if "content" in value else None)  # G0: the record is the message
         if not isinstance(said, list) or not all(isinstance(message, dict) for message in said):
             return LayeredProblem(name, line.number, "messages must be a list of objects")
         messages = tuple({"role": message.get("role"), "content": message.get("content")} for message in said)
-        return LayeredTurn(record_id, agent, session, messages, at, sender, run_id, cited, line.number, ordinal)
+        return LayeredTurn(record_id, agent, session, messages, at, sender, run_id, file.cited, line.number, ordinal)
     content = value.get("content")
     if not isinstance(content, str):
         return LayeredProblem(name, line.number, "content must be a string")
@@ -196,14 +212,12 @@ def _read_record(
         layer=layer,
         type=_text(value, "type") or {"L1": "episodic", "L2": "scenario", "L3": "profile"}[layer],
         content=valid_unicode(content),
-        keywords=tuple(valid_unicode(word) for word in keywords if isinstance(word, str))
-        if isinstance(keywords, list)
-        else (),
+        keywords=tuple(word for word in keywords if isinstance(word, str)) if isinstance(keywords, list) else (),
         session=session,
         at=at,
         sender=sender,
         run_id=run_id,
-        path=cited,
+        path=file.cited,
         line=line.number,
         ordinal=ordinal,
     )

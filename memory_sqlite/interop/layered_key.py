@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memory_sqlite import errors, limits
 from memory_sqlite.clock import Clock
-from memory_sqlite.interop.layered_directory import KEY_FILE, is_layered_directory
+from memory_sqlite.interop.layered_files import KEY_FILE, is_layered_directory
 from memory_sqlite.storage import session_key
 
 
@@ -46,17 +46,26 @@ def unknown_source() -> errors.UnknownFormat:
     )
 
 
-def adopt_session_key(source: Path, data_dir: Path, *, clock: Clock | None = None) -> None:
-    """Make the source's key ``session.key`` of a data directory that has none yet; without a key there nothing happens.
+def check_source(source: Path, data_dir: Path) -> bytes | None:
+    """The source's key, if this data directory may be imported into; makes nothing.
 
     Raises ``UnknownFormat`` when the source is no layered-memory directory, ``LegacyLayout`` when the data directory
-    lies in it, ``SessionKeyChanged`` when the data directory already has another key, and the other session-key errors.
+    lies in it, ``SessionKeyInvalid``.
     """
     if not is_layered_directory(source):
         raise unknown_source()
     if data_dir.resolve().is_relative_to(source.resolve()):
         raise errors.LegacyLayout("the data directory lies in the directory to import, which is never written")
-    key = read_isolation_key(source)
+    return read_isolation_key(source)
+
+
+def adopt_session_key(source: Path, data_dir: Path, *, clock: Clock | None = None) -> None:
+    """Make the source's key ``session.key`` of a data directory that has none yet; without a key there nothing happens.
+
+    Raises as ``check_source``, ``SessionKeyChanged`` when the data directory already has another key, and the other
+    session-key errors.
+    """
+    key = check_source(source, data_dir)
     if key is None:
         return
     try:

@@ -15,7 +15,7 @@ from typing import Final
 import apsw
 
 from memory_sqlite.agent.turns import without_frames
-from memory_sqlite.clock import utc_day
+from memory_sqlite.clock import iso, utc_day
 from memory_sqlite.config import Settings
 from memory_sqlite.interop.layered_directory import LayeredRecord, LayeredTurn
 from memory_sqlite.layers import compatible
@@ -34,6 +34,8 @@ from memory_sqlite.transcripts.normalise import normalise
 from memory_sqlite.transcripts.sessions import Session
 
 _FOLDERS: Final = {"L1": "memories", "L2": "scenarios", "L3": "profiles"}
+RUN_OF_RECORD: Final = "layered:"
+"""Before the id of an L0 record that had no run: stands for the run, so that importing it again adds nothing."""
 _SAME_TURN_MS: Final = 10_000
 """Records were written a few milliseconds after their turn's L0."""
 
@@ -43,7 +45,7 @@ class Kept:
     """What became of one item. ``problem`` is reported, also when the item was kept."""
 
     outcome: str
-    """``stored``, ``known``, ``left`` (not wanted here) or ``forgotten``."""
+    """``stored``, ``known``, ``left`` (not wanted here), ``forgotten``, or ``refused``: ``problem`` says why."""
     messages: int = 0
     redactions: int = 0
     shortened: int = 0
@@ -78,12 +80,14 @@ def store_turn(store: Store, turn: LayeredTurn, settings: Settings, now: int) ->
         session,
         messages,
         way="remember",
-        run_id=turn.run_id.strip() if turn.run_id is not None else f"layered:{turn.id}",
+        run_id=turn.run_id.strip() if turn.run_id is not None else f"{RUN_OF_RECORD}{turn.id}",
         part=0,
         # in a room many speak, and the product does not say who of them is the owner
         from_owner=session.chat_type == "direct" and session.sender_is_owner is True,
         now=_within_day(turn.path, at),
     )
+    if not accepted.is_new and accepted.turn_id and not _is_said_in(store.connection, accepted.turn_id, messages):
+        return Kept("refused", problem="its run or id is that of another turn, which was kept")
     return Kept(
         "stored" if accepted.is_new else "known",
         len(accepted.stored),
@@ -92,9 +96,15 @@ def store_turn(store: Store, turn: LayeredTurn, settings: Settings, now: int) ->
     )
 
 
+def _is_said_in(connection: apsw.Connection, turn_id: int, messages: Iterable[Message]) -> bool:
+    """Whether a known turn holds any of these messages: one id must not hide other words."""
+    sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE turn_id = ? AND text_digest = ?)"
+    return any(connection.execute(sql, (turn_id, text_digest(said.role, said.text))).get for said in messages)
+
+
 def _messages(turn: LayeredTurn, at: int, settings: Settings) -> Iterable[Message]:
     for index, said in enumerate(turn.messages):
-        given = {**said, "at": at}
+        given = {**said, "at": iso(at)}  # as text: a small number would be taken for seconds
         if turn.sender is not None and said.get("role") == "user":
             given["sender"] = turn.sender
         message = without_frames(
@@ -113,8 +123,15 @@ def _messages(turn: LayeredTurn, at: int, settings: Settings) -> Iterable[Messag
 def store_record(store: Store, record: LayeredRecord, settings: Settings, now: int) -> Kept:
     """L1 to L3 as they stand there, without extracting anew. What is known or was forgotten is left alone."""
     connection = store.connection
-    if connection.execute("SELECT 1 FROM records WHERE record_id = ?", (record.id,)).get is not None:
-        return Kept("known")
+    known = connection.execute(
+        "SELECT r.content, s.key FROM records r JOIN sessions s ON s.id = r.session_id WHERE record_id = ?",
+        (record.id,),
+    ).fetchone()
+    if known is not None:
+        content, session_key = known
+        if session_key == record.session and content in (record.content, _text(record, settings)[0]):
+            return Kept("known")
+        return Kept("refused", problem="its id is that of another record, which was kept")
     at = record.at if record.at is not None else _day_begins(record.path, now)
     guard = _guard(store, record.session, now)
     if guard.refuses_session() or guard.refuses_moment(at, record.sender):

@@ -18,8 +18,9 @@ from memory_sqlite.agent.turns import apply_quietly, without_frames
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.indexing import rows
+from memory_sqlite.layers import retention_rule
 from memory_sqlite.layers.remember import remember_turns
-from memory_sqlite.model import ImportReport, Message, SessionInfo, SourceProblem
+from memory_sqlite.model import Expiry, ImportReport, Message, SessionInfo, SourceProblem
 from memory_sqlite.sources.transcript_formats.items import Refused, Spoken
 from memory_sqlite.sources.transcript_formats.transcript import Transcript, open_transcript
 from memory_sqlite.storage.connection import writing
@@ -61,6 +62,7 @@ class _Tally:
     forgotten: int = 0
     unknown_sessions: int = 0
     problems: list[SourceProblem] = field(default_factory=list)
+    expires: Expiry | None = None
 
     def problem(self, path: Path, reason: str, line: int | None = None) -> None:
         """Report one thing; the list is bounded, the counts are not."""
@@ -87,6 +89,7 @@ class _Tally:
             unchanged=self.unchanged,
             seconds=seconds,
             problems=tuple(self.problems),
+            expires=self.expires,
         )
 
 
@@ -128,6 +131,7 @@ def import_files(
         row is not None and row.chat_type == "unknown"
         for row in (sessions.by_key(opened.store.connection, key) for key in tally.sessions)
     )
+    tally.expires = retention_rule.expiry(opened.store.connection, settings, tally.sessions, clock.now_ms())
     _bring_up(opened, tally, progress)
     return tally.report(round(clock.monotonic() - started, 3))
 

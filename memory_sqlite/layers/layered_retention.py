@@ -1,8 +1,9 @@
 """Retention as the layered-memory product has it: whole day files, deleted when their day is older than the cutoff.
 
 Facts: section 9 of that product's reference. The day of a record is its virtual file's, the day of a turn the UTC day
-on which it was recorded. Run ids stay known for ever, so a replay adds nothing. Called by
-``integrations.layered_memory`` and ``context.maintain`` in that mode only: the standard mode has no such rule.
+on which it was recorded. Run ids stay known for ever, so a replay adds nothing. Sessions that are held or pinned, which
+that product does not know, are left out. Called by ``integrations.layered_memory``, ``context.maintain`` and
+``retention`` in that mode only: the standard mode's rule is ``retention_rule``.
 """
 
 from __future__ import annotations
@@ -28,17 +29,27 @@ def delete_old_days(store: Store, settings: Settings, clock: Clock) -> int:
     One transaction a day. ``agent-profiles`` are only touched while they are in use (``profile_scope = "agent"``).
     Raises the store's errors; the days deleted before an error stay deleted.
     """
-    if settings.retention_days is None:
-        return 0
-    cutoff = clock.now_ms() - settings.retention_days * DAY_MS
     deleted = 0
-    for day in _days(store.connection, settings.profile_scope):
-        begins = _begins(day)
-        if begins is not None and begins < cutoff:
-            with store.transaction() as connection:
-                deleted += _delete_records(connection, day, settings.profile_scope)
-                deleted += _delete_turns(connection, begins)
+    for day in old_days(store.connection, settings, clock.now_ms()):
+        with store.transaction() as connection:
+            deleted += delete_day(connection, day, settings.profile_scope)
     return deleted
+
+
+def old_days(connection: apsw.Connection, settings: Settings, now: int) -> list[str]:
+    """Days that began strictly before now − ``retention_days``, the oldest first; reads only."""
+    if settings.retention_days is None:
+        return []
+    cutoff = now - settings.retention_days * DAY_MS
+    days = ((day, _begins(day)) for day in _days(connection, settings.profile_scope))
+    return [day for day, begins in days if begins is not None and begins < cutoff]
+
+
+def delete_day(connection: apsw.Connection, day: str, scope: str) -> int:
+    """Delete the files of one day inside the caller's transaction; returns how many those were."""
+    begins = _begins(day)
+    assert begins is not None, "only days that exist are old"
+    return _delete_records(connection, day, scope) + _delete_turns(connection, begins)
 
 
 def _begins(day: str) -> int | None:
@@ -52,15 +63,18 @@ def _begins(day: str) -> int | None:
     return int(begin.timestamp()) * 1000
 
 
+_NOT_KEPT: Final = "session_id NOT IN (SELECT session_id FROM session_holds)"
+
+
 def _active(scope: str) -> str:
-    return "1" if scope == "agent" else "folder <> 'agent-profiles'"
+    return _NOT_KEPT if scope == "agent" else f"{_NOT_KEPT} AND folder <> 'agent-profiles'"
 
 
 def _days(connection: apsw.Connection, scope: str) -> list[str]:
     days = {str(day) for (day,) in connection.execute(f"SELECT DISTINCT day FROM records WHERE {_active(scope)}")}
     days |= {
         utc_day(number * DAY_MS)
-        for (number,) in connection.execute(f"SELECT DISTINCT recorded_at / {DAY_MS} FROM turns")
+        for (number,) in connection.execute(f"SELECT DISTINCT recorded_at / {DAY_MS} FROM turns WHERE {_NOT_KEPT}")
     }
     return sorted(days)
 
@@ -80,7 +94,7 @@ def _delete_records(connection: apsw.Connection, day: str, scope: str) -> int:
 def _delete_turns(connection: apsw.Connection, begin: int) -> int:
     turns = all_rows(
         connection,
-        "SELECT id, session_id FROM turns WHERE recorded_at >= ? AND recorded_at < ?",
+        f"SELECT id, session_id FROM turns WHERE recorded_at >= ? AND recorded_at < ? AND {_NOT_KEPT}",
         (begin, begin + DAY_MS),
     )
     for turn_id, session_id in turns:

@@ -41,29 +41,38 @@ def status(rooms: AgentRooms, purpose: Purpose, sync_error: str | None) -> Manag
         files=kinds.get("note", 0),
         chunks=index.get("chunks", 0),
         dirty=index.get("dirty", True),
-        last_sync_error=sync_error,
+        last_sync_error=sync_error or said["last_sync"]["error"],
         workspace_dir=said["workspace"] if shown else None,
         db_path=said["store"] if shown else None,
         sources=SOURCES,
         source_counts=tuple({"source": source, "files": counts[source]} for source in SOURCES),
-        fts={"enabled": True, "available": index["state"] not in ("missing", "unavailable")},
-        vector={
-            "enabled": provider is not None,
-            "available": searches_meaning,
-            "dims": vectors.get("dimensions"),
-        },
+        fts=said["fts"],
+        vector=said["vector"],
         custom={
             "searchMode": "hybrid" if searches_meaning else "fts-only",
-            "indexIdentity": {"status": _identity(index["state"])},
+            "indexIdentity": _identity(said["identity"]),
+            "generation": said["generation"],
+            "dirtyBecause": said["dirty_because"],
+            "lastSync": {"at": said["last_sync"]["at"], "error": sync_error or said["last_sync"]["error"]},
+            "sizes": _sizes(said["sizes"]),
+            "encrypted": said["encrypted"],
+            "retentionDays": said["retention_days"],
+            "isolation": said["isolation"],
+            "profileScope": said["profile_scope"],
+            "pendingWrites": said["pending_writes"],
             "dreaming": DREAMING,
         },
     )
 
 
-def _identity(state: str) -> str:
-    if state in ("missing", "unavailable"):
-        return "missing"
-    return "valid" if state == "current" else "mismatched"
+def _identity(identity: dict[str, Any]) -> dict[str, Any]:
+    """The older hosts know no index that is there and cannot be read: to them it is missing."""
+    return identity | {"status": "missing"} if identity["status"] == "unavailable" else identity
+
+
+def _sizes(sizes: dict[str, int]) -> dict[str, int]:
+    names = {"store_wal": "storeWal", "index_wal": "indexWal"}
+    return {names.get(name, name): number for name, number in sizes.items()}
 
 
 def probe(rooms: AgentRooms) -> EmbeddingProbe:

@@ -65,7 +65,7 @@ def lines_text(found: Found) -> tuple[str, int, int | None]:
     lines: list[str] = []
     left = _ROOM
     for number, text in enumerate(found.text.removesuffix("\n").split("\n"), first):
-        line = f"{ITEM}{number}] " + _indented(text)
+        line = f"{ITEM}{number}] " + indented(text)
         size = utf16_length(line) + 1
         if size > left:
             if lines:
@@ -82,7 +82,8 @@ def harmless(text: str) -> str:
     return one_line(text).replace("&amp;", "&")
 
 
-def _indented(text: str) -> str:
+def indented(text: str) -> str:
+    """A line that is read back, harmless, with its indentation."""
     expanded = text.replace("\t", "    ")
     indent = len(expanded) - len(expanded.lstrip(" "))
     return " " * min(indent, _INDENT_MAX) + one_line(expanded)

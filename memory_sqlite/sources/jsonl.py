@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import stat
 import zlib
 from collections.abc import Iterator
 from io import BufferedReader
@@ -18,10 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from memory_sqlite import limits
-from memory_sqlite.errors import InvalidArgument
+from memory_sqlite.sources.compressed import open_binary
 from memory_sqlite.values import dataclass, field
 
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
 _PADDING: Final = "\0 \t\r\n\ufeff"
 _SKIP_BYTES: Final = 1 * limits.MIB
@@ -46,19 +44,6 @@ class Line:
     problem: str | None = None
     complete: bool = True
     replaced: int = 0
-
-
-def open_binary(path: Path) -> BufferedReader | gzip.GzipFile:
-    """Open a regular file for reading, through gzip when it starts with gzip's magic bytes.
-
-    Raises ``InvalidArgument`` for a directory, pipe or device (a pipe would block for ever), ``OSError`` when it
-    cannot be opened.
-    """
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise InvalidArgument(f"{path} is not a regular file")
-    with path.open("rb") as probe:
-        compressed = probe.read(2) == _GZIP_MAGIC
-    return gzip.open(path, "rb") if compressed else path.open("rb")
 
 
 def read_lines(path: Path, *, offset: int = 0, line: int = 1) -> Iterator[Line]:
@@ -103,6 +88,21 @@ def _skip_rest(source: BufferedReader | gzip.GzipFile) -> tuple[int, bool]:
             return size, True
         if not data:
             return size, False
+
+
+def decode_value(data: bytes) -> tuple[object, str | None]:
+    """The one JSON value in ``data``, or ``None`` and what is wrong with it: what came out of an envelope is mended
+    nowhere. NaN and the infinities become null."""
+    try:
+        return _DECODER.decode(data.decode("utf-8")), None
+    except UnicodeDecodeError:
+        return None, "not UTF-8"
+    except RecursionError:
+        return None, "nested too deeply"
+    except json.JSONDecodeError:
+        return None, "not valid JSON"
+    except ValueError:
+        return None, "a number has too many digits"
 
 
 def _decode(data: bytes, number: int, offset: int, end: int, ended: bool) -> Line:

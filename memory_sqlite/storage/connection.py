@@ -5,6 +5,7 @@ Nothing else in the package calls ``apsw.Connection``. Not here: schema (``migra
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,13 +23,18 @@ _WAL_RETRY_S: Final = 0.01
 library.require()  # an old SQLite is told at once and by its name, not by a syntax error in the middle
 
 
-def _connect(path: Path, flags: int, key: FileKey | None) -> apsw.Connection:
+def _connect(path: Path | str, flags: int, key: FileKey | None, *, immutable: bool = False) -> apsw.Connection:
     """A connection that can read the file: a key must be the first thing it hears of."""
+    if immutable:
+        path, flags = f"{Path(path).absolute().as_uri()}?immutable=1", flags | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(str(path), flags=flags)
     try:
         if key is not None:
             # the cipher is not in the file: each connection names it (right key, wrong cipher = not a database)
             connection.pragma("cipher", key.cipher)
+            if key.cipher == "sqlcipher":
+                # page for page as SQLCipher 4 writes; without it eight bytes of the header stay in clear
+                connection.pragma("legacy", 4)
             # as it is, without a derivation: 0.1 ms an open. A pragma and no URI: SQLite keeps the URI
             connection.pragma("key", f"raw:{key.raw.hex()}")
     except BaseException:
@@ -93,13 +99,45 @@ def open_store(path: Path, key: FileKey | None = None) -> apsw.Connection:
     return connection
 
 
-def open_store_reader(path: Path, key: FileKey | None = None) -> apsw.Connection:
-    """The store for reading only; never migrates, never writes a page."""
+def open_store_reader(path: Path, key: FileKey | None = None, *, immutable: bool = False) -> apsw.Connection:
+    """The store for reading only; never migrates, never writes a page. ``immutable``: see ``read_only_media``."""
     with translated("the store"):
-        connection = _connect(path, apsw.SQLITE_OPEN_READONLY, key)
+        connection = _connect(path, apsw.SQLITE_OPEN_READONLY, key, immutable=immutable)
         _common(connection)
         connection.pragma("query_only", True)
     return connection
+
+
+def create_copy(path: Path, key: FileKey | None = None) -> apsw.Connection:
+    """A new file of mode 0600 that a store is copied into. Not synced: its maker does that when it is whole."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    connection = _connect(path, apsw.SQLITE_OPEN_READWRITE, key)
+    _common(connection)
+    connection.pragma("synchronous", "OFF")
+    return connection
+
+
+def open_query(store: Path | None, key: FileKey | None = None) -> apsw.Connection:
+    """A connection for SQL that others wrote: the store for reading only, or no file at all.
+
+    Not yet bounded and not yet without the right to make temporary views: that is ``query.opening``'s to do.
+    """
+    with translated("the store"):
+        connection = apsw.Connection(":memory:") if store is None else _connect(store, apsw.SQLITE_OPEN_READONLY, key)
+        _common(connection)
+        # no shadow table and no schema can be reached, whatever the SQL is
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    return connection
+
+
+def attach_index(connection: apsw.Connection, path: Path, name: str) -> None:
+    """Attach a generation under ``name``, as the connection's main database was opened: for reading, with its key.
+
+    The first read takes the hold, as in ``open_index_reader``.
+    """
+    with translated_index():
+        connection.execute(f"ATTACH ? AS {name}", (str(path),)).fetchall()
+        connection.execute(f"SELECT count(*) FROM {name}.meta").fetchall()
 
 
 def open_index(path: Path, key: FileKey | None = None) -> apsw.Connection:
@@ -147,10 +185,11 @@ def reopen_index(path: Path, key: FileKey | None = None) -> apsw.Connection | No
     return connection
 
 
-def open_index_reader(path: Path, key: FileKey | None = None) -> apsw.Connection:
-    """A generation for reading. The first read takes the hold: the open connection keeps the file from retirement."""
+def open_index_reader(path: Path, key: FileKey | None = None, *, immutable: bool = False) -> apsw.Connection:
+    """A generation for reading. The first read takes the hold: the open connection keeps the file from retirement,
+    unless it is ``immutable`` (``read_only_media``), where nothing can be retired either."""
     with translated_index():
-        connection = _connect(path, apsw.SQLITE_OPEN_READONLY, key)
+        connection = _connect(path, apsw.SQLITE_OPEN_READONLY, key, immutable=immutable)
         _common(connection)
         connection.pragma("query_only", True)
         connection.pragma("mmap_size", 256 * limits.MIB)  # does nothing for an encrypted file
@@ -175,6 +214,79 @@ def open_index_probe(path: Path, key: FileKey | None = None) -> apsw.Connection 
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+def open_scratch() -> apsw.Connection:
+    """An empty database in memory, e.g. for a fresh schema to compare one with."""
+    connection = apsw.Connection(":memory:")
+    _common(connection)
+    return connection
+
+
+def open_salvaged(path: Path, key: FileKey | None = None) -> apsw.Connection:
+    """A private copy of a damaged store, for its pages: neither a damaged schema nor a file cut short is refused.
+
+    Nothing is read yet, so nothing can fail but the file itself. SQLite's own recovery sets ``writable_schema`` too.
+    """
+    with translated("the copy of the store"):
+        connection = _connect(path, apsw.SQLITE_OPEN_READWRITE, key)
+        connection.config(apsw.SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1)
+    return connection
+
+
+def open_blank(path: Path, key: FileKey) -> apsw.Connection:
+    """A new encrypted file that nobody will miss: no journal, no sync."""
+    with translated("a temporary file"):
+        connection = _connect(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, key)
+        connection.pragma("journal_mode", "off")
+        connection.pragma("synchronous", "OFF")
+    return connection
+
+
+def open_trial(path: Path, key: FileKey | None = None, *, immutable: bool = False) -> apsw.Connection:
+    """A file for one look at whether this key reads it. Raises ``apsw.Error`` as it comes."""
+    connection = _connect(path, apsw.SQLITE_OPEN_READONLY, key, immutable=immutable)
+    try:
+        _common(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_alone(path: Path, key: FileKey | None = None) -> apsw.Connection:
+    """A file that nobody else has open and that nobody can open until this is closed.
+
+    Its statements take URIs (``VACUUM INTO``). Raises ``StoreBusy`` while anybody has it open, and the store's errors.
+    """
+    with translated("the file"):
+        connection = _connect(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI, key)
+        try:
+            _common(connection)
+            connection.set_busy_timeout(0)  # who has the directory alone waits for nobody
+            connection.pragma("locking_mode", "exclusive")
+            connection.execute("BEGIN EXCLUSIVE").fetchall()
+            connection.execute("COMMIT").fetchall()  # the exclusive lock stays: that is what the locking mode means
+            connection.pragma("cache_size", -64 * 1024)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def open_copied(path: Path, key: FileKey | None = None) -> apsw.Connection:
+    """A copy that is not in its place yet, for checking it and for its last changes: in WAL mode as all files are."""
+    with translated("the copy"):
+        connection = _connect(path, apsw.SQLITE_OPEN_READWRITE, key)
+        try:
+            _common(connection)
+            _to_wal(connection)
+            connection.pragma("synchronous", "FULL")
+            _cache(connection, 64, key)
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import apsw
 
 from memory_sqlite import errors
+
+_SHARED_MEMORY: Final = (apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMMAP, apsw.SQLITE_IOERR_SHMLOCK)
+"""A mount that opens files and cannot map or lock the log's index: it is whole, and cannot be used from there."""
 
 
 def is_full(error: OSError) -> bool:
@@ -35,10 +40,17 @@ def translated(what: str) -> Iterator[None]:
     except apsw.CantOpenError as error:
         raise errors.StoreReadOnly(f"{what} cannot be opened") from error
     except apsw.IOError as error:
+        if getattr(error, "extendedresult", 0) in _SHARED_MEMORY:
+            raise errors.FileSystemUnsuitable(
+                f"{what} is on a file system without the shared memory that a write-ahead log needs"
+            ) from error
         if getattr(error, "extendedresult", 0) in (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE):
             # only ENOSPC becomes FullError: a quota and a file size limit arrive as a failed write
             raise errors.DiskFull(f"{what} could not be written further; it was left as it was") from error
         raise errors.StoreDamaged(f"{what} could not be read or written ({type(error).__name__})") from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        # what we wrote was text and JSON: a bit was turned in a file without a check of its pages
+        raise errors.StoreDamaged(f"{what} holds a value that is not what was written") from error
     except apsw.InterruptError as error:
         raise errors.Cancelled("the operation was cancelled") from error
 

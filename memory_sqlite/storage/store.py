@@ -7,7 +7,7 @@ checks that could refuse have passed. Not here: what the tables mean.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -21,10 +21,11 @@ from memory_sqlite.crypto.directory_lock import Hold
 from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.crypto.secret import Secret
 from memory_sqlite.storage import connection as connections
-from memory_sqlite.storage import migrate, session_key, unlocking
+from memory_sqlite.storage import file_system, migrate, session_key, unlocking
 from memory_sqlite.storage.failures import is_full, translated
 from memory_sqlite.storage.pool import ReaderPool
-from memory_sqlite.values import dataclass
+from memory_sqlite.storage.read_only_media import Media
+from memory_sqlite.values import dataclass, field
 
 _SMALLEST_DATABASE: Final = 512
 """Bytes of the smallest page that SQLite knows."""
@@ -52,6 +53,10 @@ class Store:
     readers: ReaderPool
     file_key: FileKey | None = None
     hold: Hold | None = None
+    caution: str | None = None
+    """What whoever uses it should hear of where it lies."""
+    media: Media = field(default_factory=Media)
+    """How its files are opened for reading where nothing may be written."""
 
     def token(self, session: str) -> str:
         """The opaque token of a session key."""
@@ -72,12 +77,23 @@ class Store:
         """Close every connection; safe to call twice."""
         self.readers.close()
         self.connection.close()
+        self.media.close()
         if self.hold is not None:
             self.hold.close()
 
 
-def _readers(path: Path, key: FileKey | None) -> ReaderPool:
-    return ReaderPool(lambda: connections.open_store_reader(path, key), "the store")
+def _readers(path: Path, key: FileKey | None, opener: Callable[[], apsw.Connection]) -> ReaderPool:
+    def opened() -> apsw.Connection:
+        with unlocking.noticing_changes(path, key):
+            connection = opener()
+            try:
+                connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    return ReaderPool(opened, "the store")
 
 
 def layered_layout(data_dir: Path) -> bool:
@@ -195,15 +211,23 @@ def open_for_writing(data_dir: Path, agent: str, clock: Clock, secret: Secret | 
     _refuse_unsuitable(path)
     if not path.exists() and layered_layout(data_dir):
         raise errors.LegacyLayout("this directory belongs to the layered-memory product and was not touched")
+    system = file_system.of(data_dir)
+    if system.kind == "unsuitable":
+        raise errors.FileSystemUnsuitable(
+            f"the data directory is on a mount of type {system.type}, made for whole files"
+        )
     if not data_dir.is_dir():
         unlocking.look(data_dir, directory, secret)  # a key that cannot be read leaves nothing behind
         _make_directories(data_dir)
     hold = directory_lock.hold(data_dir)
     try:
-        return _open_for_writing(data_dir, directory, agent, clock, secret, hold)
+        store = _open_for_writing(data_dir, directory, agent, clock, secret, hold)
     except BaseException:
         hold.close()
         raise
+    if system.kind == "network":
+        store.caution = f"the data directory is on a network mount ({system.type}): one machine alone may open it"
+    return store
 
 
 def _open_for_writing(
@@ -217,13 +241,14 @@ def _open_for_writing(
         if is_full(error):
             raise errors.DiskFull("the disk is full; session.key could not be made") from error
         raise errors.StoreReadOnly(f"session.key cannot be made ({error.strerror})") from error
-    file_key = looked.file_key(key, clock, write=True)
+    file_key = looked.file_key(key, clock, write=True, hold=hold)
     _make_directories(directory)
     if path.exists() and path.stat().st_size:
         _check_untouched(path, file_key)
     _make_file(path)
     connection = connections.open_store(path, file_key)
-    store = Store(agent, directory, key, connection, False, _readers(path, file_key), file_key, hold)
+    readers = _readers(path, file_key, lambda: connections.open_store_reader(path, file_key))
+    store = Store(agent, directory, key, connection, False, readers, file_key, hold)
     try:
         with translated("the store"):
             if connection.readonly("main"):
@@ -261,16 +286,19 @@ def open_for_reading(data_dir: Path, agent: str, clock: Clock, secret: Secret | 
         if layered_layout(data_dir):
             raise errors.LegacyLayout("this directory belongs to the layered-memory product and was not touched")
         raise errors.UnknownAgent(f"there is no memory of an agent named {agent!r}")
-    hold = directory_lock.hold(data_dir)
+    hold, media = directory_lock.hold(data_dir), Media()
     try:
         looked = unlocking.look(data_dir, directory, secret)
         key = session_key.load(data_dir)
         file_key = looked.file_key(key, clock, write=False)
-        connection = connections.open_store_reader(path, file_key)
+        with translated("the store"):
+            connection = media.open(path, file_key, connections.open_store_reader)
     except BaseException:
+        media.close()
         hold.close()
         raise
-    store = Store(agent, directory, key, connection, True, _readers(path, file_key), file_key, hold)
+    readers = _readers(path, file_key, lambda: media.open(path, file_key, connections.open_store_reader))
+    store = Store(agent, directory, key, connection, True, readers, file_key, hold, media=media)
     try:
         with translated("the store"):
             if migrate.check(connection) < migrate.latest():

@@ -110,6 +110,20 @@ def listing(connection: apsw.Connection, limit: int, offset: int = 0) -> list[Se
     return [_session(row) for row in rows]
 
 
+def visible(
+    connection: apsw.Connection, session_id: int | None, owner_private: bool, limit: int, offset: int
+) -> list[Session]:
+    """Sessions in which people said what an audience (``audience.Audience``) may see, the latest active first."""
+    internal = ", ".join(f"'{kind}'" for kind in sorted(INTERNAL_KINDS))
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM sessions WHERE kind NOT IN ({internal}) AND message_count > 0"
+        " AND (id = ? OR (? AND chat_type = 'direct' AND sender_is_owner = 1))"
+        " ORDER BY active_at DESC, id DESC LIMIT ? OFFSET ?",
+        (session_id, owner_private, limit, offset),
+    )
+    return [_session(row) for row in rows]
+
+
 def ensure(store: Store, info: SessionInfo, *, at: int, now: int) -> Session:
     """The session's row, made or completed with what is newly known, inside the caller's transaction.
 

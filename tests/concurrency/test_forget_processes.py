@@ -15,8 +15,8 @@ import pytest
 from memory_sqlite import Memory
 from memory_sqlite.config import Settings
 from memory_sqlite.doctor import verify
+from memory_sqlite.forget_report import ForgetReport
 from memory_sqlite.forgetting import generations
-from memory_sqlite.model import ForgetReport
 from memory_sqlite.paths import agent_directory
 
 Start = Callable[..., Any]

@@ -32,15 +32,23 @@ RECEIPT = [
 IMPORTED = [
     "ok", "status", "files", "sessions", "turns_stored", "turns_known", "messages", "episodes", "facts", "shortened",
     "redactions", "refused", "ignored", "forgotten", "unknown_sessions", "unchanged", "seconds", "problems",
+    "scenarios", "dry_run", "expires",
+]  # fmt: skip
+LAYERED = [
+    "ok", "status", "path", "agent", "encrypted", "files", "bytes", "counts", "left_out", "moved", "seconds",
+]  # fmt: skip
+SPOKEN = [
+    "ok", "status", "path", "agent", "sessions", "lines", "bytes", "messages", "masked", "shortened", "without_data",
+    "seconds",
 ]  # fmt: skip
 EXPORTED = ["ok", "status", "path", "agent", "lines", "bytes", "counts", "seconds"]
 MERGED = [
     "ok", "status", "dry_run", "agent", "exported_at", "same_key", "lines", "added", "updated", "present", "conflicts",
-    "forgotten", "left", "moved", "redactions", "searchable", "seconds", "problems",
+    "forgotten", "left", "moved", "redactions", "searchable", "seconds", "problems", "expires",
 ]  # fmt: skip
 LINES = [
     "tombstone", "session", "turn", "message", "record", "record_source", "accepted_run", "accepted_advancement",
-    "outbox", "recall",
+    "outbox", "recall", "hold",
 ]  # fmt: skip
 INDEXED = [
     "ok", "status", "generation", "added", "changed", "removed", "unchanged", "chunks", "applied_changes", "seconds",
@@ -54,6 +62,8 @@ STATUS = [
     "ok", "agent", "status", "data_dir", "store", "workspace", "compatibility", "profile_scope", "redact_secrets",
     "encrypted", "library", "retention_days", "read_only", "sessions", "internal_sessions", "turns", "messages",
     "records", "superseded", "redactions", "shortened", "sizes", "index", "dreaming", "vectors",
+    "files", "chunks", "dirty", "dirty_because", "sources", "generation", "identity", "fts", "vector", "last_sync",
+    "isolation", "pending_writes",
 ]  # fmt: skip
 EXPLANATION = [
     "ok", "query", "now", "zone", "tokens", "left_out", "terms", "dates", "filters", "match", "routes", "scored",
@@ -69,9 +79,22 @@ TARGET = [
 ]  # fmt: skip
 FACTS = ["ok", "query", "pinned", "named", "left_off", "warnings", "disabled"]
 ENDED = ["ok", "ended", "unknown", "disabled"]
+EXAMINED = [
+    "ok", "data_dir", "status", "agent", "findings", "notes", "checks", "mendings", "quarantine", "versions", "seconds",
+]  # fmt: skip
+FINDING = ["code", "severity", "evidence", "names", "meaning", "fix", "command", "mends"]
 EVALUATION = ["ok", "k", "overall", "categories", "p50_ms", "p95_ms", "answers", "warnings", "disabled"]
 MEASURED = ["questions", "figures", "empty", "empty_right"]
 ANSWERED = ["line", "category", "rank", "recall", "right", "ms"]
+EXPIRES = ["days", "sessions", "first_at", "last_at"]
+PRUNED = [
+    "ok", "status", "dry_run", "rule", "days", "sessions", "turns", "messages", "episodes", "scenarios", "facts",
+    "facts_kept", "waiting", "day_files", "tombstones", "expired", "held", "pinned", "running", "old_notes", "clock",
+    "generations", "searched_for", "verified", "reasons", "seconds",
+]  # fmt: skip
+EXPIRED = ["session", "token", "last_at", "layers", "turns", "messages", "records", "gone"]
+HELD = ["ok", "status", "session", "token", "kind", "reason"]
+HOLD = ["session", "token", "kind", "reason", "at"]
 QUICKSTART = [
     "ok", "agent", "data_dir", "workspace", "files", "imported", "indexed", "searches", "recall", "status",
 ]  # fmt: skip
@@ -183,6 +206,8 @@ def test_documents_of_imports(tmp_path: Path) -> None:
     assert (report["status"], report["messages"], report["refused"]) == ("partial", 2, 1)
     assert list(report["problems"][0]) == ["path", "reason", "line"]
     assert report["problems"][0]["line"] == 3
+    assert list(report["expires"]) == EXPIRES
+    assert (report["expires"]["days"]["L0"], report["expires"]["sessions"]) == (90, 1)
     again = call("import", "transcripts", str(transcript))
     assert (again["turns_stored"], again["turns_known"] + again["unchanged"]) == (0, 1)
 
@@ -193,11 +218,71 @@ def test_documents_of_exports(tmp_path: Path) -> None:
     exported = call("export", str(tmp_path / "a.jsonl"))
     assert list(exported) == EXPORTED
     assert list(exported["counts"]) == LINES
+    layered = call("export", "--as", "layered", str(tmp_path / "layered"))
+    assert list(layered) == LAYERED
+    assert list(layered["counts"]) == ["L0", "L1", "L2", "L3"]
+    spoken = call("export", "--as", "transcripts", str(tmp_path / "transcripts"))
+    assert list(spoken) == SPOKEN
     merged = call("import", str(tmp_path / "a.jsonl"), "--agent", "copy")
     assert list(merged) == MERGED
     for outcome in ("added", "updated", "present", "conflicts", "forgotten", "left"):
         assert list(merged[outcome]) == LINES
     assert merged["added"]["message"] == exported["counts"]["message"] == 1
+
+
+def test_documents_of_retention() -> None:
+    """Prune, hold, the list of what is kept: the fields of each, in order."""
+    call("remember", "--user", "I love oolong tea.")
+    pruned = call("prune", "--dry-run")
+    assert list(pruned) == PRUNED
+    assert (pruned["status"], pruned["days"]) == ("nothing", {"L0": 90, "L1": 90, "L2": 90, "L3": None})
+    held = call("hold", "cli", "--reason", "case 114")
+    assert list(held) == HELD
+    assert (held["status"], held["kind"]) == ("held", "legal")
+    listed = call("hold")
+    assert list(listed) == ["ok", "holds"]
+    assert [list(one) for one in listed["holds"]] == [HOLD]
+    assert call("hold", "cli", "--release")["status"] == "released"
+
+
+KEYS = [
+    "ok", "action", "status", "source", "target", "cipher", "user_key", "agents", "done_before", "resumed",
+    "free_needed", "backups",
+]  # fmt: skip
+REKEYED = ["directory", "was", "bytes", "rows", "index", "index_dropped"]
+KEY_STATUS = [
+    "ok", "state", "opens", "problem", "key_id", "user_key", "cipher", "kdf", "change", "files", "backups",
+]  # fmt: skip
+
+
+def test_documents_of_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Status before and after, encrypt, rotate, change the passphrase, decrypt: the fields of each, in order."""
+    call("remember", "--user", "I love oolong tea.")
+    assert call("key", "status")["state"] == "plain"
+    monkeypatch.setenv("MEMORY_SQLITE_ENCRYPTION_KEY_ENV", "MEMORY_KEY")
+    monkeypatch.setenv("MEMORY_KEY", "k" * 32)
+    monkeypatch.setenv("NEXT_KEY", "n" * 32)
+    backup = str(tmp_path / "backup")
+    planned = call("key", "encrypt", "--dry-run")
+    assert (list(planned), planned["status"]) == (KEYS, "planned")
+    done = call("key", "encrypt")
+    assert (list(done), done["status"], [list(one) for one in done["agents"]]) == (KEYS, "done", [REKEYED])
+    assert call("key", "encrypt")["status"] == "nothing"
+    call("backup", backup)
+    status = call("key", "status", "--backup", backup)
+    assert (list(status), status["state"], status["opens"]) == (KEY_STATUS, "encrypted", True)
+    assert [list(one) for one in status["files"]] == [["name", "state", "bytes"]] * 2
+    assert [(list(one), one["old"]) for one in status["backups"]] == [(["path", "needs", "old"], False)]
+    rotated = call("key", "rotate", "--cipher", "sqlcipher", "--backup", backup)
+    assert (rotated["source"], rotated["cipher"]) == (done["target"], "sqlcipher")
+    assert done["target"] in rotated["backups"][0]["needs"]
+    changed = call("key", "change-passphrase", "--new-key-env", "NEXT_KEY", "--backup", backup)
+    assert changed["target"] == rotated["target"]
+    assert changed["backups"][0]["old"] is True
+    assert call("key", "status")["opens"] is False
+    monkeypatch.setenv("MEMORY_KEY", "n" * 32)
+    assert len(call("search", "oolong")["hits"]) >= 1
+    assert call("key", "decrypt")["target"] is None
 
 
 def test_remember_reads_a_document(tmp_path: Path) -> None:
@@ -231,16 +316,30 @@ def test_quickstart_twice(tmp_path: Path) -> None:
     assert "memory.sqlite" in human.stdout
 
 
+def test_documents_of_the_doctor() -> None:
+    """The report, a note or finding, a check: the fields of each, in order."""
+    examined = call("doctor")
+    assert list(examined) == EXAMINED
+    assert [list(one) for one in examined["notes"]] == [FINDING]
+    assert (examined["notes"][0]["code"], examined["status"]) == ("agent_absent", "clean")
+    assert list(examined["checks"][0]) == ["name", "state", "reason"]
+    assert next(iter(examined["versions"])) == "memory-sqlite"
+
+
 def test_every_field_is_documented() -> None:
     """docs/json.md names every field of every document."""
     text = (resources.files("memory_sqlite") / "docs" / "json.md").read_text("utf-8")
-    for names in (PAGE, HIT, PASSAGE, BLOCK, RECEIPT, IMPORTED, INDEXED, SESSION, STATUS, QUICKSTART):
+    for names in (PAGE, HIT, PASSAGE, BLOCK, RECEIPT, IMPORTED, INDEXED, SESSION, STATUS, QUICKSTART, LAYERED, SPOKEN):
         for name in names[1:]:
             assert f"`{name}`" in text, name
     for command, names in (
         ("facts list", FACTS + ENDED[1:]),
         ("explain", EXPLANATION + TERM + CANDIDATE + TARGET),
         ("eval", EVALUATION + MEASURED),
+        ("doctor", EXAMINED + FINDING),
+        ("prune", PRUNED + EXPIRED),
+        ("hold", HELD + HOLD),
+        ("import jsonl", MERGED),
     ):
         section = text.split(f"## `{command}`", 1)[1].split("\n## ", 1)[0]
         for name in (*names[1:], *(ANSWERED if command == "eval" else ())):

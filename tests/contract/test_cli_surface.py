@@ -101,7 +101,12 @@ def test_mistyped_command_names_the_nearest() -> None:
     assert "'search'" in call("serch").stderr
 
 
-GROUPS = {"import": ("transcripts", "layered", "jsonl"), "facts": ("list", "add", "remove")}
+GROUPS = {
+    "import": ("transcripts", "layered", "jsonl"),
+    "facts": ("list", "add", "remove"),
+    "serve": ("mcp",),
+    "key": ("status", "encrypt", "decrypt", "rotate", "change-passphrase"),
+}
 
 
 def test_every_command_teaches() -> None:
@@ -141,7 +146,8 @@ def test_disabled_answers_and_creates_nothing(tmp_path: Path) -> None:
     for words in (
         ["search", "x"], ["get", "memory/x.md"], ["recall", "x"], ["status"], ["sessions"], ["index"], ["quickstart"],
         ["remember", "--user", "x"], ["import", "transcripts", str(transcript)], ["import", "layered", str(tmp_path)],
-        ["facts", "list"], ["facts", "add", "x"], ["facts", "remove", "x"],
+        ["export", str(data / "x")], ["export", "--as", "layered", str(data)], ["export", "--as", "transcripts", "x"],
+        ["facts", "list"], ["facts", "add", "x"], ["facts", "remove", "x"], ["doctor"], ["doctor", "--fix"],
     ):  # fmt: skip
         result = call("--data-dir", str(data), *words, "--json", env={"MEMORY_SQLITE_ENABLED": "false"})
         assert result.exit_code == 0, words

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from memory_sqlite import Memory, limits, model
+from memory_sqlite import Memory, limits
 from memory_sqlite.cli.app import COMMANDS
+from memory_sqlite.forget_report import ForgetReport
 from memory_sqlite.indexing import identity
 from memory_sqlite.layers.slots import Kind
 from memory_sqlite.search import rank, vocabulary
@@ -71,9 +72,9 @@ def test_commands_in_the_docs_exist() -> None:
     for source in (ROOT / "README.md", *PAGES):
         text = source.read_text(encoding="utf-8")
         blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```$", text, re.M | re.S)
-        words = re.findall(r"`memory-sqlite ([a-z]+)", text)
+        words = re.findall(r"`memory-sqlite ([a-z][a-z-]*)", text)
         for block in blocks:
-            words += re.findall(r"^memory-sqlite(?: --[a-z-]+ \S+)* ([a-z]+)", block, re.M)
+            words += re.findall(r"^memory-sqlite(?: --[a-z-]+ \S+)* ([a-z][a-z-]*)", block, re.M)
         for word in words:
             assert word in COMMANDS, (source.name, word)
 
@@ -93,7 +94,7 @@ def test_the_door_is_described_whole() -> None:
 def test_forgetting_is_described_whole() -> None:
     """docs/json.md names each field of the report."""
     section = page("json.md").split("## `forget`", 1)[1].split("\n## ", 1)[0]
-    for field in dataclasses.fields(model.ForgetReport):
+    for field in dataclasses.fields(ForgetReport):
         assert f"`{field.name}`" in section, field.name
 
 

@@ -75,6 +75,7 @@ ELSEWHERE = {
     "recall_hits": {"recall_id", "rank", "reference", "path", "start_line", "end_line", "score"},
     "transcript_generations": {"session_id", "number"},
     "session_names": {"session_id", "name"},
+    "session_holds": {"session_id", "kind"},
 }
 """Columns that stand under another name, inside another line, or are made anew."""
 LINES = {
@@ -82,8 +83,11 @@ LINES = {
     "turn_outbox": "outbox", "recalls": "recall", "accepted_runs": "accepted_run",
     "accepted_advancements": "accepted_advancement", "record_sources": "record_source", "message_entries": "message",
     "recall_hits": "recall", "transcript_generations": "session", "session_names": "session",
+    "session_holds": "hold",
 }  # fmt: skip
-NOT_TAKEN = {"store_info", "forgettings", "forgetting_targets", "change_log", "generations", "import_cursors"}
+NOT_TAKEN = {
+    "store_info", "forgettings", "forgetting_targets", "change_log", "generations", "import_cursors", "session_imports"
+}  # fmt: skip
 """The store's own housekeeping, as docs/export-format.md says."""
 
 

@@ -81,7 +81,7 @@ def test_the_proof_sees_what_is_there(tmp_path: Path, monkeypatch: pytest.Monkey
         memory._opened.store.connection.pragma("secure_delete", False)
         fill(memory, 40, random.Random(1))
         with monkeypatch.context() as patched:
-            patched.setattr(compact, "write_anew", lambda connection, path: True)
+            patched.setattr(compact, "write_anew", lambda connection, path, wait=True: True)
             patched.setattr(compact, "merge_deleted", lambda connection: True)
             report = memory.forget(sessions=["s1"])
         assert (report.status, report.verified) == ("unfinished", False)

@@ -109,7 +109,7 @@ def test_a_person_is_shown_the_plan_and_asked(data: Path, monkeypatch: pytest.Mo
 
 def test_unfinished_is_an_exit_code(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be proved is said, and 75 tells a script to call again."""
-    monkeypatch.setattr(proof, "_ask", lambda files, pieces: "the files could not be searched (OSError)")
+    monkeypatch.setattr(proof, "_ask", lambda files, pieces, key: "the files could not be searched (OSError)")
     result = call(data, "forget", "--session", "friday", "--yes")
     assert result.exit_code == 75
     assert "not finished: the files could not be searched" in result.output

@@ -240,7 +240,7 @@ def test_status_says_how_it_is(told: Memory) -> None:
     """Counts for everybody who holds the manager; places of the machine only for the operator's own callers."""
     said = wire(told.search_manager().status())
     assert (said["backend"], said["provider"], said["files"]) == ("builtin", "none", 1)
-    assert said["custom"]["searchMode"] == "fts-only" and said["custom"]["indexIdentity"] == {"status": "valid"}
+    assert said["custom"]["searchMode"] == "fts-only" and said["custom"]["indexIdentity"]["status"] == "valid"
     assert "workspaceDir" not in said and "dbPath" not in said
     assert {one["source"] for one in said["sourceCounts"]} == {"memory", "sessions"}
     assert wire(told.search_manager("cli").status())["dbPath"].endswith("memory.sqlite")

@@ -159,3 +159,64 @@ def test_a_killed_export_takes_no_name(exported: Path) -> None:
     with Memory.open(settings=Settings(data_dir=data, agent="alpha"), read_only=True) as memory:
         memory.export(place / "c.jsonl")
     assert body(place / "c.jsonl") == body(exported)
+
+
+STEPS = """
+import os, signal, sys
+from pathlib import Path
+from memory_sqlite import Memory
+from memory_sqlite.config import Settings
+from memory_sqlite.interop import jsonl_import
+jsonl_import._STEP_LINES = 100
+def kill(stage, done, total):
+    if stage == "importing":
+        os.kill(os.getpid(), signal.SIGKILL)
+with Memory.open(settings=Settings(data_dir=Path(sys.argv[1]), agent="beta")) as memory:
+    memory.import_jsonl(sys.argv[2], steps=True, progress=kill)
+"""
+
+
+def test_an_import_in_steps_is_gone_on_with_after_a_kill(exported: Path) -> None:
+    """``kill -9`` in the middle leaves whole sessions; the next import adds the rest, and it is as if at once."""
+    data, target = exported.parent / "data", exported.with_name("b.jsonl")
+    done = subprocess.run([sys.executable, "-c", STEPS, str(data), str(exported)], timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+    with Memory.open(settings=Settings(data_dir=data, agent="beta")) as memory:
+        whole = {row["session"]: row["messages"] for row in memory.sessions()}
+        assert 0 < len(whole) < 6 and set(whole.values()) <= {62, 64}
+        report = memory.import_jsonl(exported, steps=True)
+        assert report.present["session"] == len(whole) and report.added["session"] == 6 - len(whole)
+        assert report.present["message"] == sum(whole.values()) and report.present["record"] == 0
+        assert not any([*report.conflicts.values(), *report.forgotten.values()])
+        memory.export(target)
+        assert body(target) == body(exported)
+        assert memory.status()["index"]["lag"] == 0
+
+
+KILLED_FOLDER = """
+import os, signal, sys
+from pathlib import Path
+from memory_sqlite import Memory
+from memory_sqlite.config import Settings
+from memory_sqlite.interop import layered_export, transcripts_out
+layered_export._EVERY = transcripts_out._EVERY = 50
+def kill(stage, done, total):
+    os.kill(os.getpid(), signal.SIGKILL)
+with Memory.open(settings=Settings(data_dir=Path(sys.argv[1]), agent="alpha"), read_only=True) as memory:
+    getattr(memory, sys.argv[3])(sys.argv[2], progress=kill)
+"""
+
+
+def test_a_killed_export_of_a_folder_takes_no_name(exported: Path) -> None:
+    """``kill -9`` in the middle: what lies there has another name, and making it again works."""
+    data = str(exported.parent / "data")
+    for way in ("export_layered", "export_transcripts"):
+        place = exported.parent / way
+        place.mkdir()
+        words = [sys.executable, "-c", KILLED_FOLDER, data, str(place / "c"), way]
+        assert subprocess.run(words, timeout=60, check=False).returncode == -signal.SIGKILL
+        (left,) = place.iterdir()
+        assert left.name.startswith(".c.") and left.name.endswith(".partial") and left.stat().st_mode & 0o077 == 0
+        with Memory.open(settings=Settings(data_dir=Path(data), agent="alpha"), read_only=True) as memory:
+            getattr(memory, way)(place / "c")
+            assert len(list((place / "c").rglob("*.jsonl"))) >= 6

@@ -100,6 +100,9 @@ def test_frozen_store_opens_and_equals_a_fresh_schema(version: int, tmp_path: Pa
             session="direct:ann", run_id="r1", messages=[{"role": "user", "content": "other words"}]
         )
         assert again.status == "duplicate"
+        assert [(one.session, one.kind, one.reason) for one in memory.holds()] == (
+            [("group:hall", "legal", "case 114")] if version >= 3 else []
+        )
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     assert schema_of(connection) == schema_of(fresh())
     assert connection.pragma("integrity_check") == "ok"

@@ -10,6 +10,7 @@ from typing import Any
 
 from memory_sqlite import paths
 from memory_sqlite.clock import Clock
+from memory_sqlite.crypto import secret
 from memory_sqlite.integrations.layered_memory import reading
 from memory_sqlite.integrations.layered_memory.agents import AgentMemory
 from memory_sqlite.integrations.layered_memory.caller import Caller, session_of
@@ -60,7 +61,7 @@ class LayeredManager:
             "sources": ["memory"],
             "vector": {"enabled": False, "semanticAvailable": False, "available": False},
             "custom": {
-                "encrypted": False,
+                "encrypted": secret.from_settings(settings) is not None,  # another state does not open
                 "retentionDays": settings.retention_days,
                 "isolation": f"agent+physical-session{profiles}",
                 "profileScope": settings.profile_scope,

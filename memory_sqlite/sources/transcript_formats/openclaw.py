@@ -16,7 +16,8 @@ from typing import Any, Final
 from memory_sqlite import limits
 from memory_sqlite.clock import parse_time
 from memory_sqlite.model import SessionInfo
-from memory_sqlite.sources.jsonl import Line, open_binary
+from memory_sqlite.sources.compressed import open_binary
+from memory_sqlite.sources.jsonl import Line
 from memory_sqlite.sources.transcript_formats.context import Context, as_mapping, usable_key
 from memory_sqlite.sources.transcript_formats.items import Ignored, Item
 from memory_sqlite.sources.transcript_formats.sessions import chat_type_of, kind_of, owner_of, read_session_key

@@ -1,7 +1,7 @@
 """Blocks 11 to 27 and 31 to 34 of section 13 of the layered-memory reference: the store behind the manager.
 
-Blocks 28 to 30 are about encryption, 35 to 49 about registration, identity and recall budgets; they are not asked of
-this version. A deviation is named in the test, with its reason.
+Blocks 28 to 30 (encryption) have a file of their own; 35 to 49, registration, identity and recall budgets, are not
+asked of this version. A deviation is named in the test, with its reason.
 """
 
 from __future__ import annotations

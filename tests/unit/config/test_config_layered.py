@@ -91,14 +91,14 @@ def test_data_dir_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert refusal({"dataDir": value}) == "[memory] dataDir must be a non-empty string"
 
 
-def test_key_checks_and_honest_refusal() -> None:
-    """Four checks of the key's name and value; a good one says that this version cannot encrypt."""
+def test_key_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four checks of the key's name and value; a good one is where the settings have it."""
     assert "must be a non-empty string" in refusal({"encryptionKeyEnv": " "})
     assert "must be a valid environment variable name" in refusal({"encryptionKeyEnv": "1K"})
     assert "is not set" in refusal({"encryptionKeyEnv": "K"})
     assert "is not set" in refusal({"encryptionKeyEnv": "K"}, {"K": ""})
-    with pytest.raises(errors.EncryptionUnavailable):
-        from_layered({"encryptionKeyEnv": "K"}, {"K": GOOD_KEY})
+    monkeypatch.setenv("K", GOOD_KEY)
+    assert from_layered({"encryptionKeyEnv": "K"}, {"K": GOOD_KEY}).encryption_key_env == "K"
 
 
 def test_order_of_checks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,23 @@ def test_defaults_and_bounds_are_those_of_the_limits() -> None:
     """Names, ranges and defaults of section 12, once, in limits.py."""
     for entry in FIELDS:
         if entry.kind == "integer":
+            if entry.choices:  # days of one layer: bounds of retention_days, and its number unless told otherwise
+                assert (entry.bounds, entry.choices) == (limits.RETENTION_DAYS[:2], ("same",))
+                continue
             low, high, default = getattr(limits, entry.name.upper())
             assert entry.bounds == (low, high)
             assert getattr(Settings(), entry.name) == default
+
+
+def test_days_of_one_layer_are_a_number_the_same_or_for_ever(tmp_path: Path) -> None:
+    """Not given: as ``retention_days``, for facts for ever; ``none`` is something that was given."""
+    days = [f"retention_days_l{layer}" for layer in range(4)]
+    assert [getattr(Settings(), name) for name in days] == ["same", "same", "same", None]
+    text = 'retention_days_l0 = 7\nretention_days_l1 = "none"\nretention_days_l2 = "Same"\nretention_days_l3 = "same"\n'
+    settings, _ = load(file=written(tmp_path, text), environ={"MEMORY_SQLITE_RETENTION_DAYS_L0": "9"})
+    assert [getattr(settings, name) for name in days] == [9, None, "same", "same"]
+    with pytest.raises(errors.InvalidConfiguration, match="an integer between 1 and 3650, same, or none"):
+        load(environ={"MEMORY_SQLITE_RETENTION_DAYS_L2": "often"})
 
 
 SECTION_12 = {
@@ -73,6 +88,10 @@ EMBEDDING = {
 }
 
 
+LAYER_DAYS = re.compile(r"retention_days_l[0-3]$")
+"""Ours alone, with a test of their own."""
+
+
 def as_written(entry: Field) -> Any:
     """Bounds and default of a number, the default alone of anything else."""
     default = getattr(Settings(), entry.name)
@@ -81,13 +100,15 @@ def as_written(entry: Field) -> Any:
 
 def test_bounds_and_defaults_are_those_of_section_12() -> None:
     """The reference's own numbers, written out: a bound that moves in ``limits.py`` is told here."""
-    fields_of_12 = [entry for entry in FIELDS if entry.name not in EMBEDDING]
+    fields_of_12 = [entry for entry in FIELDS if entry.name not in EMBEDDING and not LAYER_DAYS.match(entry.name)]
     assert {entry.name: as_written(entry) for entry in fields_of_12 if entry.bounds} == SECTION_12
     others = {entry.name: as_written(entry) for entry in fields_of_12 if not entry.bounds}
     del others["data_dir"]
     assert others == {
         "enabled": True, "agent": "main", "workspace": None, "extra_paths": (), "compatibility": "standard",
         "redact_secrets": True, "encryption_key_env": None, "profile_scope": "session", "auto_recall": True,
+        "encryption_key_file": None, "encryption_key_command": None, "encryption_passphrase": False,
+        "encryption_cipher": "aegis",
     }  # fmt: skip
 
 
@@ -178,6 +199,7 @@ WRONG: dict[str, list[Any]] = {
     "choice": [5, "", "other"],
     "variable": [5, "", "9", "a b"],
     "url": [5, "", "localhost:11434", "https://name:word@host/v1"],
+    "command": [5, "", "echo 'x"],
     "path": [5, " ", "a\0b", []],
     "paths": ["a", [5], [""], [{"glob": "*.md"}], [{"path": "a", "other": 1}]],
 }
@@ -276,17 +298,36 @@ def test_settings_made_by_hand_are_checked_too() -> None:
         replace(Settings(), auto_recall=1)  # type: ignore[arg-type]
 
 
-def test_a_configured_key_is_checked_and_then_refused_honestly() -> None:
-    """Never silently in clear: unset, too short, and good keys each get their own error; no key is ever shown."""
+def test_a_configured_key_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never silently in clear: unset and too short keys each get their own error; no key is ever shown."""
     name = {"MEMORY_SQLITE_ENCRYPTION_KEY_ENV": "THE_KEY"}
     assert "is not set" in refusal(environ=name).message
     short = refusal(environ={**name, "THE_KEY": "too-short"})
     assert "at least 32 bytes" in short.message
     assert "too-short" not in short.message
-    with pytest.raises(errors.EncryptionUnavailable) as caught:
-        load(environ={**name, "THE_KEY": SECRET})
-    assert "not part of this version" in caught.value.message
-    assert SECRET not in caught.value.message + caught.value.hint
+    monkeypatch.setenv("THE_KEY", SECRET)
+    settings = load(environ={**name, "THE_KEY": SECRET})[0]
+    assert settings.encryption_key_env == "THE_KEY"
+    assert SECRET not in repr(settings)
+
+
+def test_one_place_of_a_key_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two are a contradiction; a short passphrase must be meant; a file and a command are not read yet."""
+    monkeypatch.setenv("THE_KEY", SECRET)
+    monkeypatch.setenv("SHORT", "eightplus")
+    with pytest.raises(errors.InvalidConfiguration, match="encryption_key_env and encryption_key_file"):
+        Settings(encryption_key_env="THE_KEY", encryption_key_file=tmp_path / "absent")
+    with pytest.raises(errors.InvalidConfiguration, match="at least 32 bytes"):
+        Settings(encryption_key_env="SHORT")
+    assert Settings(encryption_key_env="SHORT", encryption_passphrase=True)
+    name = {
+        "MEMORY_SQLITE_ENCRYPTION_KEY_ENV": "SHORT",
+        "SHORT": "eightplus",
+        "MEMORY_SQLITE_ENCRYPTION_PASSPHRASE": "1",
+    }
+    assert load(environ=name)[0].encryption_passphrase
+    assert Settings(encryption_key_file=tmp_path / "absent").encryption_key_file == tmp_path / "absent"
+    assert Settings(encryption_key_command="exit 3").encryption_key_command == "exit 3"
 
 
 def test_a_key_put_where_its_name_belongs_is_not_shown(tmp_path: Path) -> None:
@@ -296,13 +337,12 @@ def test_a_key_put_where_its_name_belongs_is_not_shown(tmp_path: Path) -> None:
     assert SECRET not in error.message + error.hint
 
 
-def test_key_by_hand_is_refused_and_a_disabled_memory_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_by_hand_is_checked_and_a_disabled_memory_needs_none() -> None:
     """The Python door cannot go round the check; a disabled memory stores nothing."""
-    monkeypatch.setenv("THE_KEY", SECRET)
-    with pytest.raises(errors.EncryptionUnavailable):
+    with pytest.raises(errors.InvalidConfiguration):
         Settings(encryption_key_env="THE_KEY")
     off = Settings(enabled=False, encryption_key_env="THE_KEY")
-    with pytest.raises(errors.EncryptionUnavailable):
+    with pytest.raises(errors.InvalidConfiguration):
         replace(off, enabled=True)
 
 

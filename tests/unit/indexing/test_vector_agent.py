@@ -415,6 +415,6 @@ def test_doctor_finds_vectors_that_do_not_belong(opening: Any, plugin: Any, work
         found = {finding.code: finding for finding in verify(memory._opened)}
         evidence = dict(found["vectors_inconsistent"].evidence)
         assert evidence.pop("file")
-        assert evidence == {"without_chunk": 1, "of_another_text": 1, "unsound": 1}
+        assert evidence == {"vectors": 3, "without_chunk": 1, "of_another_text": 1, "unsound": 1}
         memory.index(full=True)
         assert verify(memory._opened) == []

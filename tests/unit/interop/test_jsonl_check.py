@@ -264,7 +264,7 @@ def test_a_file_of_something_else_is_told_apart(target: Memory, tmp_path: Path) 
         assert not jsonl_files.is_export(path)
         with pytest.raises(errors.UnknownFormat):
             target.import_jsonl(path)
-    path.write_bytes(b'{"kind":"header","format":"memory-sqlite-export","version":2,"new":1}\n')
+    path.write_bytes(b'{"kind":"header","format":"memory-sqlite-export","version":3,"new":1}\n')
     assert jsonl_files.is_export(path)
     with pytest.raises(errors.ExportInvalid, match="newer") as newer:
         target.import_jsonl(path)

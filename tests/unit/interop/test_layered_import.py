@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memory_sqlite import errors
-from memory_sqlite.clock import FixedClock
+from memory_sqlite.clock import FixedClock, iso
 from memory_sqlite.config import Settings
 from memory_sqlite.integrations.layered_memory.plugin import LayeredPlugin
 from memory_sqlite.interop.layered import adopt_session_key
@@ -291,3 +291,26 @@ def test_retention_after_an_import_counts_the_old_days(tmp_path: Path, source: P
     with LayeredPlugin(settings, clock=clock) as plugin:
         assert plugin.manager("main").sync() == 5  # conversations, memories twice, scenarios, profiles
         assert plugin.manager("main").status()["files"] == 0
+
+
+def test_what_was_imported_is_kept_from_the_import_on(tmp_path: Path, source: Path) -> None:
+    """Its times are the old ones, and its age counts from the import: a memory that is moved is not too old at once.
+    In compatible mode the plain rule of the product holds, and the report says that day."""
+    day = 86_400_000
+    clock = FixedClock(1_784_104_200_120 + 400 * day)
+    adopt_session_key(source, tmp_path / "new")
+    with Memory.open(tmp_path / "new", clock=clock) as memory:
+        report = memory.import_layered(source)
+        assert report.expires is not None
+        due = iso(clock.ms + 90 * day)
+        assert (report.expires.first_at, report.expires.last_at) == (due, due)
+        assert memory.prune(trust_clock=True).status == "nothing"
+        clock.advance(90 * day + 1)
+        gone = memory.prune(trust_clock=True)
+        assert (gone.turns, gone.episodes, gone.scenarios, gone.facts) == (1, 3, 1, 0)
+        assert memory.import_layered(source).turns_stored == 0
+        assert memory.status()["records"] == {"L1": 0, "L2": 0, "L3": 3}
+    settings = Settings(data_dir=tmp_path / "alike", compatibility="layered-memory")
+    with Memory.open(settings=settings, clock=clock) as alike:
+        told = alike.import_layered(source).expires
+        assert told is not None and told.first_at == "2026-10-13T00:00:00.000Z"

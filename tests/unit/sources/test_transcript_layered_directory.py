@@ -10,9 +10,9 @@ from memory_sqlite.interop.layered_directory import (
     LayeredProblem,
     LayeredRecord,
     LayeredTurn,
-    is_layered_directory,
     read_layered,
 )
+from memory_sqlite.interop.layered_files import is_layered_directory
 
 TOKEN = "1aa3d6ed088975f460389f76f9cd01f8"
 SESSION = "agent:main:wecom:dm:u-1001"
@@ -66,17 +66,22 @@ def test_turns_and_records_come_with_everything_a_citation_needs(tmp_path: Path)
     assert (turn.agent, turn.session, turn.sender, turn.run_id) == ("main", SESSION, "u-1001", "run-7f3a")
     assert turn.at == 1_784_104_200_120 and turn.path == f"sessions/{TOKEN}/conversations/2026-07-15.jsonl"
     assert [(item.layer, item.type, item.content, item.line, item.ordinal) for item in records] == [
-        ("L3", "profile", "我喜欢绿茶", 1, 1),
         ("L1", "episodic", "我喜欢绿茶", 1, 1),
         ("L1", "episodic", "second", 6, 5),
+        ("L3", "profile", "我喜欢绿茶", 1, 1),
     ]
-    assert records[1].keywords == ("绿茶",) and records[0].path == "agent-profiles/2026-07-16.jsonl"
+    assert records[0].keywords == ("绿茶",) and records[2].path == "agent-profiles/2026-07-16.jsonl"
 
 
 def test_bad_lines_are_reported_with_their_number_and_encrypted_ones_as_such(tmp_path: Path) -> None:
     g2(tmp_path)
     problems = [item for item in read_layered(tmp_path) if isinstance(item, LayeredProblem)]
-    assert [(item.line, item.needs_custody) for item in problems] == [(3, False), (4, True), (5, False), (7, False)]
+    assert [(item.line, item.reason.startswith("encrypted")) for item in problems] == [
+        (3, False),
+        (4, True),
+        (5, False),
+        (7, False),
+    ]
     assert all(item.path.startswith("agents/main-0d6e4079e367/") for item in problems)
 
 

@@ -28,7 +28,7 @@ root.main(sys.argv[1:])
 @pytest.mark.parametrize("known", [False, True])
 def test_case_C080_no_write_ahead_log_is_refused(tmp_path: Path, known: bool) -> None:
     """New or already there: exit code and code say what is wrong and the hint what to do; what was in it stays. The
-    mount's type, which the case wants in ``doctor``, is not told: there is no such command yet."""
+    mount's type is told by ``doctor`` (``tests/unit/doctor``), which asks the system for it."""
     data = tmp_path / "data"
     if known:
         with Memory.open(data) as memory:
