@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 import time
 from pathlib import Path
 from typing import Final, Literal
@@ -99,8 +98,9 @@ class Secret:
         return _without_line_end(content.removeprefix(_BOM))
 
     def _run(self) -> bytes:
-        import selectors
+        import selectors  # loaded here alone: a search whose key is elsewhere does not pay for them
         import shlex
+        import subprocess
 
         words = shlex.split(self._name)
         try:

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 
 import apsw
 
-from memory_sqlite import __version__, errors, library, paths
+from memory_sqlite import errors, library, paths
 from memory_sqlite.clock import Clock, iso
 from memory_sqlite.config import Settings
 from memory_sqlite.config_fields import FIELDS
@@ -33,6 +33,7 @@ from memory_sqlite.storage import migrate, session_key
 from memory_sqlite.storage.failures import is_full
 from memory_sqlite.storage.fetch import all_rows, integer
 from memory_sqlite.values import dataclass
+from memory_sqlite.version import VERSION
 
 FORMAT: Final = 1
 Progress = Callable[[str, int, int | None], None]
@@ -127,7 +128,7 @@ def _about(clock: Clock) -> dict[str, Any]:
     return {
         "bundle": FORMAT,
         "made_at": iso(clock.now_ms()),
-        "memory_sqlite": __version__,
+        "memory_sqlite": VERSION,
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "system": platform.system(),

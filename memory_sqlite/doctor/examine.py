@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import apsw
 
-from memory_sqlite import __version__, errors, library
+from memory_sqlite import errors, library
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.crypto import directory_lock
@@ -30,6 +30,7 @@ from memory_sqlite.doctor.catalogue import FINDINGS
 from memory_sqlite.doctor.finding import Finding
 from memory_sqlite.doctor.place import Place, Skipped
 from memory_sqlite.doctor.report import Check, DoctorReport
+from memory_sqlite.version import VERSION
 
 Progress = Callable[[str, int, int | None], None]
 _ORDER: Final = {"error": 0, "warning": 1, "info": 2}
@@ -144,7 +145,7 @@ def unconfigured(error: errors.MemorySqliteError) -> DoctorReport:
 def versions() -> list[tuple[str, str]]:
     """Of this program, SQLite, apsw and the cipher."""
     described = library.describe()
-    named = [("memory-sqlite", __version__)]
+    named = [("memory-sqlite", VERSION)]
     return named + [(name, str(described[name])) for name in ("sqlite", "apsw", "cipher") if described[name]]
 
 

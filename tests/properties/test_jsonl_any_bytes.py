@@ -62,7 +62,7 @@ def test_any_bytes_are_covered_by_lines_and_raise_nothing(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         lines = list(read_lines(write(folder, data)))
     assert sum(line.end_offset - line.offset for line in lines) == (
-        len(data) if not data.startswith(b"\x1f\x8b") else 0
+        0 if data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")) else len(data)
     )
     assert all(line.complete for line in lines[:-1])
 

@@ -359,6 +359,7 @@ def test_change_that_was_interrupted_is_gone_on_with_or_taken_back(
             memory.remember(session="t", messages=[{"role": "user", "content": "said in between"}])
     report = getattr(rekeying, ending)(settings(tmp_path))
     assert report.resumed is (ending == action)
+    assert report.source != report.target
     before = {("rotate", "decrypt"): 0, ("encrypt", "decrypt"): 1, ("decrypt", "encrypt"): 1}
     assert report.done_before == before.get((action, ending), 2)
     assert len(report.agents) == 3 - report.done_before
@@ -541,3 +542,34 @@ def test_report_says_which_key_a_backup_needs(tmp_path: Path) -> None:
         True,
         True,
     ]
+
+
+def test_nothing_is_left_in_a_log_of_its_own(tmp_path: Path) -> None:
+    """What a crash left in the WAL is in the file that is copied, and what was changed in a copy is in its one file;
+    where that cannot be, the copy is not used."""
+    fill(tmp_path / "data", None)
+    store = agent_directory(tmp_path / "data", "main") / "memory.sqlite"
+    writer = connections.open_store(store)
+    writer.execute("UPDATE messages SET text = 'in the log'").fetchall()
+    crashed = tmp_path / "memory.sqlite"
+    for end in ("", "-wal"):
+        shutil.copy(f"{store}{end}", f"{crashed}{end}")
+    writer.close()
+    with reencryption.alone(crashed, None) as connection:
+        assert (tmp_path / "memory.sqlite-wal").stat().st_size == 0
+        assert connection.execute("SELECT DISTINCT text FROM messages").get == "in the log"
+        with pytest.raises(errors.StoreBusy):
+            connections.open_alone(crashed)
+    with reencryption.copied(crashed, None) as connection:
+        connection.execute("DELETE FROM messages").fetchall()
+    assert [path.name for path in tmp_path.glob("memory.sqlite*")] == ["memory.sqlite"]
+    reader = connections.open_store_reader(crashed)
+    reader.execute("BEGIN").fetchall()
+    reader.execute("SELECT count(*) FROM messages").fetchall()
+    with (
+        pytest.raises(errors.StoreBusy, match="log"),
+        reencryption.copied(crashed, None) as connection,
+    ):
+        connection.set_busy_timeout(0)
+        connection.execute("DELETE FROM sessions").fetchall()
+    reader.close()
