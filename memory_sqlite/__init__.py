@@ -9,14 +9,12 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from memory_sqlite.version import VERSION
-
 if TYPE_CHECKING:
     from memory_sqlite.async_memory import AsyncMemory
     from memory_sqlite.errors import MemorySqliteError
     from memory_sqlite.memory import Memory
 
-__version__ = VERSION
+__version__ = "0.1.0"
 __all__ = ["AsyncMemory", "Memory", "MemorySqliteError", "__version__"]
 
 if not os.path.isdir(os.path.join(__path__[0], "migrations")):  # noqa: PTH112, PTH118 - pathlib is not loaded for this

@@ -15,6 +15,7 @@ from typing import Final
 STORE_FILE: Final = "memory.sqlite"
 SESSION_KEY_FILE: Final = "session.key"
 KEYRING_FILE: Final = "keyring.json"
+BACKUP_MANIFEST_FILE: Final = "manifest.json"
 AGENTS_DIRECTORY: Final = "agents"
 
 _OUTSIDE_SLUG = re.compile(r"[^a-z0-9_-]+")

@@ -13,7 +13,7 @@ import apsw
 from memory_sqlite import errors, paths
 from memory_sqlite.backup.reports import AgentCopy
 from memory_sqlite.storage import connection as connections
-from memory_sqlite.storage import migrate
+from memory_sqlite.storage import constraints, migrate
 from memory_sqlite.storage.failures import translated
 from memory_sqlite.storage.fetch import all_rows, integer
 from memory_sqlite.storage.session_key import fingerprint
@@ -75,6 +75,8 @@ def look(connection: apsw.Connection, directory: str, session_key: bytes) -> Age
         found = all_rows(connection, f"PRAGMA integrity_check({_PROBLEMS_MOST})")
         if found != [("ok",)]:
             raise errors.StoreDamaged(f"the store is damaged: SQLite finds {len(found)} faults")
+        if rows := sum(constraints.broken(connection, schema).values()):
+            raise errors.StoreDamaged(f"the store is damaged: {rows} rows hold what none of ours can")
         if broken := len(all_rows(connection, "PRAGMA foreign_key_check")):
             raise errors.StoreDamaged(f"the store is damaged: {broken} rows refer to what is not there")
         said: dict[str, str] = dict(all_rows(connection, "SELECT key, value FROM store_info"))

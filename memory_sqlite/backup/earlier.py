@@ -5,7 +5,7 @@ Read only, and only as far as it can be read: it may be what was damaged. Called
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -50,13 +50,16 @@ class Had:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What could be read of one agent there."""
+    """What could be read of one agent there. ``until`` is when it was made, of a backup: later it knows nothing."""
 
     tombs: tuple[Tomb, ...]
     had: Had
+    until: int | None
 
 
-def read(data_dir: Path, directory: str, key: bytes, secret: Secret | None, clock: Clock) -> Earlier | None:
+def read(
+    data_dir: Path, directory: str, key: bytes, secret: Secret | None, clock: Clock, until: int | None
+) -> Earlier | None:
     """What was forgotten of an agent in a data directory or a backup; ``None`` where the agent is not.
 
     ``key`` is the session.key of the restored directory: under another one tombstones name nothing here. Raises
@@ -71,7 +74,7 @@ def read(data_dir: Path, directory: str, key: bytes, secret: Secret | None, cloc
         if migrate.check(connection) == 0:  # somebody else's, or without tables
             raise errors.StoreDamaged("the store is empty")
         rows = all_rows(connection, "SELECT kind, subject, since_at, until_at, reason, at FROM tombstones ORDER BY id")
-        return Earlier(tuple(Tomb(*row) for row in rows), had(connection))
+        return Earlier(tuple(Tomb(*row) for row in rows), had(connection), until)
 
 
 @contextmanager
@@ -97,8 +100,8 @@ def had(connection: apsw.Connection) -> Had:
     return Had(turns, {str(name) for (name,) in all_rows(connection, "SELECT record_id FROM records")})
 
 
-def came_back(connection: apsw.Connection, agent: str, before: Had) -> list[CameBack]:
-    """What a restored store has and the earlier one had no longer, by session."""
+def came_back(connection: apsw.Connection, agent: str, before: Sequence[Had]) -> list[CameBack]:
+    """What a restored store has and one of the earlier ones had no longer, by session."""
     found = []
     restored = had(connection)
     for name, ordinals in sorted(restored.turns.items()):
@@ -109,9 +112,9 @@ def came_back(connection: apsw.Connection, agent: str, before: Had) -> list[Came
                 "SELECT r.record_id FROM records r JOIN sessions s ON s.id = r.session_id WHERE s.key = ?",
                 (name,),
             )
-            if record not in before.records
+            if not all(record in one.records for one in before)
         ]
-        turns = ordinals - before.turns.get(name, set())
-        if turns or records or name not in before.turns:
+        turns = {one for one in ordinals if not all(one in had.turns.get(name, ()) for had in before)}
+        if turns or records or any(name not in one.turns for one in before):
             found.append(CameBack(agent, name, len(turns), len(records)))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from memory_sqlite.values import dataclass
+from memory_sqlite.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ class RestoreReport:
     """What was put back.
 
     ``looked_in`` are the directories whose tombstones were found and applied (``forgotten_again``). Where there was
-    none for an agent, it is in ``unknown``: what was forgotten of it after ``created_at`` has come back, and nobody can
-    say what. ``came_back`` lists what those directories no longer had; ``came_back_more`` counts sessions beyond the
-    list. ``problems`` are directories that could not be read, and why.
+    none for an agent, or later backups alone, it is in ``unknown``: what was forgotten of it after the time in
+    ``unknown_since`` has come back, and nobody can say what. ``came_back`` lists what those directories no longer had;
+    ``came_back_more`` counts sessions beyond the list. ``problems`` are directories that could not be read, and why.
     """
 
     status: Literal["ok", "disabled"]
@@ -104,5 +104,6 @@ class RestoreReport:
     came_back: tuple[CameBack, ...] = ()
     came_back_more: int = 0
     unknown: tuple[str, ...] = ()
+    unknown_since: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     problems: tuple[str, ...] = ()

@@ -70,7 +70,7 @@ def restore(
         "ok", str(backup), str(target), manifest.created_at, manifest.encrypted, tuple(work.found), len(listed),
         needed, tuple(str(place) for place in work.looked_in), tuple(work.forgotten),
         tuple(work.came_back[: limits.BACKUP_CAME_BACK_MAX]),
-        max(0, len(work.came_back) - limits.BACKUP_CAME_BACK_MAX), tuple(work.unknown),
+        max(0, len(work.came_back) - limits.BACKUP_CAME_BACK_MAX), tuple(work.unknown), work.unknown,
         round(clock.monotonic() - started, 3), tuple(work.problems),
     )  # fmt: skip
 
@@ -125,7 +125,7 @@ class _Restoring:
         self.looked_in: list[Path] = []
         self.forgotten: list[ForgottenAgain] = []
         self.came_back: list[CameBack] = []
-        self.unknown: list[str] = []
+        self.unknown: dict[str, int] = {}
         self.problems: list[str] = []
 
     def copy(self, listed: list[FileEntry]) -> None:
@@ -167,14 +167,20 @@ class _Restoring:
         for copy, found in zip(chosen, self.found, strict=True):
             agent = found.agent or copy.directory
             known = [one for place in places if (one := self._earlier(place, copy.directory)) is not None]
-            if not known:
-                self.unknown.append(agent)
-            elif found.agent is not None:
-                self._compare(found.agent, known, revive=revive)
+            if not known or found.agent is None:
+                self.unknown[agent] = self._manifest.created_at
+                continue
+            ends = [one.until for one in known if one.until is not None]
+            if len(ends) == len(known):  # later backups alone: each knows as much as there was when it was made
+                self.unknown[agent] = max(ends)
+            self._compare(found.agent, known, revive=revive)
 
     def _earlier(self, place: Path, directory: str) -> Earlier | None:
         try:
-            found = earlier.read(place, directory, self._key, self._secret, self._clock)
+            until = manifests.read(place).created_at if manifests.is_backup(place) else None
+            if until is not None and until <= self._manifest.created_at:
+                raise errors.InvalidArgument("it is a backup made no later than the one to be restored")
+            found = earlier.read(place, directory, self._key, self._secret, self._clock, until)
         except errors.MemorySqliteError as error:
             self.problems.append(f"{place}: {directory}: {error.message} ({error.code})")
             return None
@@ -189,7 +195,7 @@ class _Restoring:
             if not revive:
                 tombs = [tomb for one in known for tomb in one.tombs if tomb.reason != RETENTION]
                 self.forgotten.append(forgetting_again.apply(store, tombs, self._settings, self._clock))
-            self.came_back += earlier.came_back(store.connection, agent, known[0].had)
+            self.came_back += earlier.came_back(store.connection, agent, [one.had for one in known])
         finally:
             store.close()
         files.sync(store.directory / paths.STORE_FILE)

@@ -26,6 +26,8 @@ FORMATS: Final = ("table", "json", "jsonl", "csv", "markdown")
 _CELL_MAX: Final = 80
 _CONTROLS: Final = re.compile(r"[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\u200e\u200f\ufeff]")
 """What ``json.dumps`` leaves as it is and a terminal might act on."""
+_MARKDOWN: Final = str.maketrans({"&": "&amp;", "<": "&lt;"} | {sign: f"\\{sign}" for sign in "\\|`*_[]~"})
+"""Text that is shown as it is: an image in it, for one, would be fetched by whoever looks at the page."""
 
 
 def json_value(value: Any) -> Any:
@@ -105,7 +107,7 @@ def _markdown(names: tuple[str, ...], rows: Sequence[Row], first: bool) -> list[
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
-    safe = [plain(cell).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for cell in cells]
+    safe = [plain(cell).translate(_MARKDOWN) for cell in cells]
     return f"| {' | '.join(' <br> '.join(cell.splitlines()) for cell in safe)} |"
 
 

@@ -65,12 +65,12 @@ def command(state: State, backup: str, places: tuple[str, ...], revive: bool) ->
         f"Restored {counted(len(report.agents), 'agent')} from {one_line(backup)} to {one_line(str(target))},"
         f" as of {as_of}."
     )
-    _forgotten(output, report, as_of)
+    _forgotten(output, report)
     for problem in report.problems:
         output.note(f"could not be looked into: {one_line(problem)}")
 
 
-def _forgotten(output: Output, report: RestoreReport, as_of: str) -> None:
+def _forgotten(output: Output, report: RestoreReport) -> None:
     for one in report.forgotten_again:
         if one.tombstones:
             output.line(
@@ -84,7 +84,7 @@ def _forgotten(output: Output, report: RestoreReport, as_of: str) -> None:
         )
     if report.came_back_more:
         output.note(f"and {counted(report.came_back_more, 'session')} more.")
-    for agent in report.unknown:
+    for agent, at in report.unknown_since.items():
         output.note(
-            f"{one_line(agent)}: what was forgotten after {as_of} has come back; no directory says what that is."
+            f"{one_line(agent)}: what was forgotten after {iso(at)} has come back; no directory says what that is."
         )

@@ -25,7 +25,7 @@ from memory_sqlite.clock import Clock, iso
 from memory_sqlite.config import Settings
 from memory_sqlite.config_fields import FIELDS
 from memory_sqlite.doctor import examination
-from memory_sqlite.doctor.bundle_status import status
+from memory_sqlite.doctor.bundle_status import known_identity, status
 from memory_sqlite.doctor.place import Place, Skipped
 from memory_sqlite.doctor.tree_shapes import shapes
 from memory_sqlite.generations import files as generation_files
@@ -174,7 +174,7 @@ def _generations(place: Place) -> list[dict[str, Any]]:
         {
             "number": number,
             "state": state,
-            "identity": {name: value for name, value in json.loads(identity).items() if isinstance(value, int)},
+            "identity": known_identity(json.loads(identity)),
             "created_at": iso(created),
             "published_at": None if published is None else iso(published),
             "retired_at": None if retired is None else iso(retired),

@@ -12,6 +12,7 @@ from memory_sqlite.agent import opened as opening
 from memory_sqlite.agent import reporting
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+from memory_sqlite.indexing import identity
 
 _PLAIN: Final = (
     "status", "encrypted", "library", "read_only", "sessions", "internal_sessions", "turns", "messages", "records",
@@ -23,7 +24,6 @@ _INDEX: Final = (
     "generation",
     "state",
     "published_at",
-    "identity",
     "documents",
     "chunks",
     "lag",
@@ -31,6 +31,11 @@ _INDEX: Final = (
     "dirty",
 )
 _VECTORS: Final = ("dimensions", "state", "cost", "filed", "missing", "characters", "route")
+
+
+def known_identity(said: dict[str, Any]) -> dict[str, int]:
+    """The numbers of an identity that this version knows."""
+    return {name: said[name] for name in identity.expected() if isinstance(said.get(name), int)}
 
 
 def status(settings: Settings, clock: Clock, digest: Callable[[str], str]) -> dict[str, Any]:
@@ -48,6 +53,7 @@ def status(settings: Settings, clock: Clock, digest: Callable[[str], str]) -> di
         "workspace": said["workspace"] is not None,
         "index": {
             **{name: index[name] for name in _INDEX if name in index},
+            "identity": known_identity(index.get("identity", {})),
             "problems": [
                 {"path": digest(problem["path"]), "reason": problem["reason"]} for problem in index.get("problems", ())
             ],

@@ -27,6 +27,7 @@ from memory_sqlite.doctor.report import DoctorReport, Mending
 from memory_sqlite.generations import registry
 from memory_sqlite.storage import connection as connections
 from memory_sqlite.storage import migrate
+from memory_sqlite.storage import store as stores
 from memory_sqlite.storage.failures import translated
 from memory_sqlite.storage.fetch import all_rows
 
@@ -145,6 +146,7 @@ def _store(work: _Work) -> Iterator[apsw.Connection]:
     """The store for writing, with the schema it has."""
     if work.codes & _NEVER or not work.place.has_store():
         raise errors.StoreReadOnly("nothing is written to a store in this state")
+    stores.refuse_backup(work.place.data_dir)
     connection = connections.open_store(work.place.store_path, work.place.file_key())
     try:
         with translated("the store"):

@@ -82,7 +82,21 @@ def _named(index: apsw.Connection, problems: Sequence[str]) -> str:
     except (apsw.CorruptError, apsw.NotADBError):
         return "sqlite_schema"
     words = {word for problem in problems for word in re.findall(r"\w+", problem)}
-    return ", ".join(name for name in names if name in words) or "unknown"
+    own = _own_names()
+    found = [name for name in names if name in words]
+    others = sum(1 for name in found if name not in own)
+    told = [*(name for name in found if name in own), *([f"{others} not ours"] if others else [])]
+    return ", ".join(told) or "unknown"
+
+
+def _own_names() -> frozenset[str]:
+    """Of everything in a generation that is ours; what others add may be called as a person pleased."""
+    fresh = connections.open_scratch()
+    try:
+        layout.create(fresh, identity.expected())
+        return frozenset(str(name) for (name,) in all_rows(fresh, "SELECT name FROM sqlite_schema"))
+    finally:
+        fresh.close()
 
 
 def _outdated(index: apsw.Connection, file: str) -> Finding:

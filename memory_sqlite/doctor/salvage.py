@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
@@ -17,6 +16,7 @@ from typing import Literal
 import apsw
 
 from memory_sqlite import errors, paths
+from memory_sqlite.backup import placing
 from memory_sqlite.clock import Clock
 from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.doctor import page_copy, tree_shapes, tree_walk
@@ -24,7 +24,7 @@ from memory_sqlite.doctor.salvaged_rows import Filling
 from memory_sqlite.doctor.tree_pages import Reader
 from memory_sqlite.storage import connection as connections
 from memory_sqlite.storage import migrate, session_key
-from memory_sqlite.storage.failures import is_full, translated
+from memory_sqlite.storage.failures import translated
 from memory_sqlite.storage.fetch import all_rows
 from memory_sqlite.transcripts.identity import text_digest
 from memory_sqlite.values import dataclass
@@ -56,38 +56,26 @@ def salvage(
 
     ``key`` is that of the agent's files, ``None`` for a store in clear. ``out`` is there whole or not at all, with mode
     0700, the store of the same agent in it in the newest schema, and what opens it: ``session.key`` and, where the
-    source has one, ``keyring.json``. It has no index yet: open it once for writing.
+    source has one, ``keyring.json``. It has no index yet: open it once for writing. What a killed salvage leaves beside
+    ``out`` is taken away by the next one into the same place.
 
     Raises ``OutputExists``; ``StoreDamaged`` when nothing in the file can be read, ``EncryptionKeyWrong`` when nothing
     opens with the key; ``UnknownAgent`` when there is no file; ``StoreBusy`` while somebody writes to it;
-    ``StoreReadOnly`` and ``DiskFull`` for ``out``.
+    ``InvalidArgument``, ``StoreReadOnly`` and ``DiskFull`` for ``out``.
     """
     store = directory / paths.STORE_FILE
     if not store.is_file() or store.is_symlink():
         raise errors.UnknownAgent("there is no memory.sqlite in this agent's directory")
     if out.exists():
         raise errors.OutputExists("what was to be salvaged into is there already", hint="Name a new directory.")
-    try:
-        stage = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    except OSError as error:
-        raise errors.StoreReadOnly(f"the new data directory cannot be made ({error.strerror})") from error
-    try:
+    clock = clock or Clock()
+    with placing.placed(out, clock, "new data directory") as stage:
         scratch = stage / "scratch"
         scratch.mkdir(mode=0o700)
         with translated("the new store"):
-            report = _salvaged(store, stage, scratch, key, progress or _quiet, clock or Clock(), out)
+            report = _salvaged(store, stage, scratch, key, progress or _quiet, clock, out)
         shutil.rmtree(scratch)
-        stage.rename(out)
-        session_key.sync_directory(out.parent)
-        return report
-    except OSError as error:
-        shutil.rmtree(stage, ignore_errors=True)
-        if is_full(error):
-            raise errors.DiskFull("the disk is full; nothing was salvaged") from error
-        raise errors.StoreReadOnly(f"the new data directory cannot be made ({error.strerror})") from error
-    except BaseException:
-        shutil.rmtree(stage, ignore_errors=True)
-        raise
+    return report
 
 
 def _quiet(stage: str, done: int, total: int | None) -> None:

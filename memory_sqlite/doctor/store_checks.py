@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import apsw
 
+from memory_sqlite.doctor import schema
 from memory_sqlite.doctor.finding import Finding
-from memory_sqlite.storage import tombstones
+from memory_sqlite.storage import constraints, tombstones
 from memory_sqlite.storage.fetch import all_rows, integer
 
 
@@ -19,7 +20,15 @@ def check(store: apsw.Connection, key: bytes | None) -> list[Finding]:
     problems = [str(row[0]) for row in all_rows(store, "PRAGMA integrity_check(20)")]
     if problems != ["ok"]:
         return [damaged(f"{len(problems)} integrity problems")]
-    return contents(store, key)
+    return [*constrained(store), *contents(store, key)]
+
+
+def constrained(store: apsw.Connection) -> list[Finding]:
+    """Rows that hold what none of their table can, in a store whose pages are sound."""
+    broken = constraints.broken(store, integer(store, "PRAGMA user_version"))
+    if not broken:
+        return []
+    return [Finding("store_damaged", {"rows": sum(broken.values()), "tables": ", ".join(sorted(broken))})]
 
 
 def contents(store: apsw.Connection, key: bytes | None) -> list[Finding]:
@@ -31,7 +40,7 @@ def _references(store: apsw.Connection) -> list[Finding]:
     broken = all_rows(store, "PRAGMA foreign_key_check")
     if not broken:
         return []
-    tables = ", ".join(sorted({str(row[0]) for row in broken}))
+    tables = schema.told({str(row[0]) for row in broken})
     return [Finding("store_foreign_keys", {"rows": len(broken), "tables": tables})]
 
 

@@ -12,11 +12,10 @@ from typing import Final
 import apsw
 
 from memory_sqlite import errors, paths
-from memory_sqlite.doctor import holders, store_checks
+from memory_sqlite.doctor import holders, schema, store_checks
 from memory_sqlite.doctor.catalogue import FINDINGS
 from memory_sqlite.doctor.finding import Evidence, Finding
 from memory_sqlite.doctor.place import Place, Skipped
-from memory_sqlite.doctor.schema import differences
 from memory_sqlite.storage import connection as connections
 from memory_sqlite.storage import migrate, session_key
 from memory_sqlite.storage.fetch import all_rows
@@ -75,7 +74,7 @@ def _opens(place: Place) -> list[Finding]:
             found = []
             if version < migrate.latest():
                 found.append(Finding("schema_older", {"schema": version, "newest": migrate.latest()}))
-            return [*found, *differences(store, version), *_identity(place, store)]
+            return [*found, *schema.differences(store, version), *_identity(place, store)]
     except errors.StoreDamaged as error:
         if error.__cause__ is None:  # it opened, and says itself that it is somebody else's
             return [Finding("store_foreign")]
@@ -131,13 +130,13 @@ def pages(place: Place) -> list[Finding]:
         except (apsw.CorruptError, apsw.NotADBError) as error:
             problems = [type(error).__name__]
         if problems == ["ok"]:
-            return []
+            return store_checks.constrained(store)
         evidence: Evidence = {"problems": len(problems)}
         broken, whole, rows = _tables(store)
-        evidence["tables"] = ", ".join(sorted(broken)) or "unknown"
+        evidence["tables"] = schema.told(broken) or "unknown"
         evidence["readable_tables"] = whole
-        for name, number in rows.items():
-            evidence[f"readable_rows_{name}"] = number
+        for name in rows.keys() & schema.own_tables():
+            evidence[f"readable_rows_{name}"] = rows[name]
         return [Finding("store_damaged", evidence)]
 
 

@@ -1,13 +1,15 @@
 """New files and folders for people: there whole or not at all, readable by their owner only, in nobody's place.
 
-Lives here: the temporary name beside the wanted one, modes, syncing, the rename, the errors. Not here: what is written.
-Called by every export.
+Lives here: the temporary name beside the wanted one and what a killed process left under such names, modes, syncing,
+the rename, the errors. Not here: what is written. Called by every export.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -22,6 +24,9 @@ from memory_sqlite.storage.session_key import sync_directory
 
 _NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What file systems without hard links say."""
+_SUFFIX: Final = ".partial"
+_MIDDLE: Final = re.compile(r"[0-9]+\.[0-9a-f]{12}")
+_TO_LOOK: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -36,8 +41,10 @@ def new_file(path: Path, clock: Clock, *, overwrite: bool) -> Iterator[IO[bytes]
     made = False
     try:
         with _told():
+            _sweep(path)
             descriptor = os.open(temporary, _NEW_FILE, 0o600)
             made = True
+            _claim(descriptor)
             with os.fdopen(descriptor, "wb", buffering=limits.MIB) as file:
                 yield file
                 file.flush()
@@ -80,9 +87,13 @@ def new_folder(path: Path, clock: Clock) -> Iterator[Folder]:
     """
     _refuse_folder(path)
     temporary = _beside(path, clock)
+    claimed = -1
     try:
         with _told():
+            _sweep(path)
             temporary.mkdir(mode=0o700)
+            claimed = os.open(temporary, _TO_LOOK | os.O_DIRECTORY)
+            _claim(claimed)
             yield Folder(temporary)
             for folder, _, _ in os.walk(temporary):
                 sync_directory(Path(folder))
@@ -95,6 +106,42 @@ def new_folder(path: Path, clock: Clock) -> Iterator[Folder]:
             sync_directory(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        if claimed >= 0:
+            os.close(claimed)
+
+
+def _claim(descriptor: int) -> bool:
+    """A lock that ends with its process: whether somebody who lives is at work on it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody has it, or this file system has no locks: then nothing is swept
+        return False
+    return True
+
+
+def _sweep(path: Path) -> None:
+    """Take away what exports of that name have left that were killed: it is a copy of what was said."""
+    try:
+        there = list(os.scandir(path.parent))
+    except OSError:  # a folder that may be written to and not be listed
+        return
+    for entry in there:
+        middle = entry.name.removeprefix(_stem(path)).removesuffix(_SUFFIX)
+        if entry.name != f"{_stem(path)}{middle}{_SUFFIX}" or _MIDDLE.fullmatch(middle) is None:
+            continue
+        try:
+            descriptor = os.open(entry.path, _TO_LOOK)
+        except OSError:
+            continue
+        try:
+            if not _claim(descriptor):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                Path(entry.path).unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
@@ -111,7 +158,11 @@ def _told() -> Iterator[None]:
 
 
 def _beside(path: Path, clock: Clock) -> Path:
-    return path.with_name(f".{path.name[:100]}.{os.getpid()}.{clock.token_bytes(6).hex()}.partial")
+    return path.with_name(f"{_stem(path)}{os.getpid()}.{clock.token_bytes(6).hex()}{_SUFFIX}")
+
+
+def _stem(path: Path) -> str:
+    return f".{path.name[:100]}."
 
 
 def _refuse_target(path: Path, *, overwrite: bool) -> None:

@@ -11,7 +11,8 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -162,19 +163,25 @@ class _Process:
             self.is_free = True
             raise errors.QueryInvalid("a parameter is of a kind SQLite does not know") from error
         self._write(data)
+        return self._listen(asked, listening)
+
+    @contextmanager
+    def _hearing(self, listening: Listening) -> Iterator[None]:
+        """The pipe's errors as ours. What a listener raises is never within: it may be an ``OSError`` too."""
         try:
-            return self._listen(asked, listening)
+            yield
         except (EOFError, OSError, WireError) as error:
             if listening.abort is not None and listening.abort.is_set():
                 raise errors.Cancelled("the query was cancelled") from error
             raise errors.WorkerLost("the query process ended in the middle of a query") from error
 
     def _listen(self, asked: wire.Request, listening: Listening) -> Summary:
-        waited, cancelled_at = 0.0, None
+        waited, cancelled_at, asked_at = 0.0, None, time.monotonic()
         kept: list[bytes] = []
         while True:
             began = time.monotonic()
-            frame = self._reader.read(limits.ABORT_POLL_S if listening.abort is not None else 1.0)
+            with self._hearing(listening):
+                frame = self._reader.read(limits.ABORT_POLL_S if listening.abort is not None else 1.0)
             now = time.monotonic()
             if self._greeted:  # what it takes to start does not count
                 waited += now - began
@@ -184,11 +191,14 @@ class _Process:
             if cancelled_at is not None and now > cancelled_at + limits.WORKER_KILL_GRACE_S:
                 raise errors.Cancelled("the query was cancelled")
             if frame is None:
+                if not self._greeted and now > asked_at + limits.WORKER_START_S:
+                    raise errors.WorkerLost("the query process did not start in time")
                 if waited > asked.timeout_s + limits.QUERY_KILL_GRACE_S:
                     raise errors.QueryLimit("time", "the query took longer than it may, and its process was ended")
                 continue
             if not self._greeted:
-                envelopes.check_greeting(frame, "hello", wire.WORKER)
+                with self._hearing(listening):
+                    envelopes.check_greeting(frame, "hello", wire.WORKER)
                 self._greeted = True
                 continue
             self.is_silent = False
@@ -197,15 +207,18 @@ class _Process:
             if say == "rows":
                 kept.append(frame.blob)
                 if header.get("last") is True:
-                    listening.on_rows(wire.rows_of(b"".join(kept)))
+                    with self._hearing(listening):
+                        rows = wire.rows_of(b"".join(kept))
                     kept.clear()
+                    listening.on_rows(rows)
             elif say == "columns":
                 listening.on_columns(tuple(header["columns"]))
             elif say == "progress":
                 if listening.progress is not None:
                     listening.progress("read", int(header["done"]), None)
             else:
-                return self._last(header)
+                with self._hearing(listening):
+                    return self._last(header)
 
     def _last(self, header: dict[str, Any]) -> Summary:
         self.is_free = True

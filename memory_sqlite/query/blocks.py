@@ -70,7 +70,7 @@ def pieces(path: Path, tick: Callable[[int], None]) -> Iterator[Piece]:
 
 
 def _blocks(source: BufferedReader | gzip.GzipFile, tick: Callable[[int], None]) -> Iterator[bytes]:
-    while block := source.read(limits.QUERY_BLOCK_BYTES):
+    while block := source.read1(limits.QUERY_BLOCK_BYTES):  # what comes before damage is given out
         tick(len(block))
         yield block
 

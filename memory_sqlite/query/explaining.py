@@ -30,8 +30,12 @@ def plan(connection: apsw.Connection, sql: str, parameters: Any) -> tuple[str, .
         if found is None:
             lines.append(indent + _NAME.sub("jsonl", detail))
             continue
+        try:
+            pushed = _pushed(json.loads(found[2]))
+        except (ValueError, KeyError, TypeError):  # a name in the query that looks like ours
+            pushed = ()
         lines.append(indent + _NAME.sub("jsonl", detail[: found.start()] + found[1]))
-        lines += [f"{indent}  {said}" for said in _pushed(json.loads(found[2]))]
+        lines += [f"{indent}  {said}" for said in pushed]
     return tuple(lines)
 
 

@@ -2,7 +2,8 @@
 
 A pattern's root is what comes before its first wildcard. Links to folders are not followed, and a link to a file only
 where that lies below the root; a file that is named without wildcards is taken whatever it is a link to. Names that
-begin with a dot are found by a part of the pattern that begins with one. Called by the tables over files.
+begin with a dot are found by a part of the pattern that begins with one. What the system makes up (``/proc``, where the
+environment of other processes can be read, and ``/sys``) is no file here. Called by the tables over files.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from memory_sqlite import limits
 from memory_sqlite.errors import InvalidArgument
 
 _WILD: Final = re.compile(r"[*?\[]")
+_MADE_UP: Final = ("/proc/", "/sys/")
 
 
 def named(pattern: str, check: Callable[[], None]) -> list[Path]:
@@ -33,23 +35,30 @@ def named(pattern: str, check: Callable[[], None]) -> list[Path]:
         path = Path.cwd() / path
     parts = path.parts
     wild = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts))
-    if wild == len(parts) or path.exists():  # a file may have brackets in its name
+    if wild == len(parts) or _exists(path):  # a file may have brackets in its name
         return [_single(path)]
     root = Path(*parts[:wild])
     found = set(_walk(root, parts[wild:], os.path.realpath(root), check))
     if not found:
         raise InvalidArgument("no file matches the pattern", hint="** stands for any number of folders.")
-    return sorted(found)
+    return sorted(found, key=str)  # as SQLite sorts them; paths themselves are compared part by part
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long, or a folder that is not ours to look into
+        return False
 
 
 def _single(path: Path) -> Path:
+    if not _exists(path):
+        raise InvalidArgument("no file matches the pattern", hint="A relative path begins in the working directory.")
     if path.is_dir():
         raise InvalidArgument(
             "the pattern names a folder, not files", hint="Say which files, as in 'FOLDER/**/*.jsonl'."
         )
-    if not path.exists():
-        raise InvalidArgument("no file matches the pattern", hint="A relative path begins in the working directory.")
-    if not path.is_file():
+    if not path.is_file() or _is_made_up(path):
         raise InvalidArgument("the pattern names something that is not a regular file")
     return path
 
@@ -65,6 +74,8 @@ def _walk(folder: Path, parts: tuple[str, ...], root: str, check: Callable[[], N
             continue
         seen.add((here, at))
         check()
+        if _is_made_up(here):
+            continue
         part, is_last = parts[at], at + 1 == len(parts)
         if part == "**":
             if not is_last:
@@ -98,6 +109,12 @@ def _is_inside(entry: os.DirEntry[str], root: str) -> bool:
     try:
         if not entry.is_file():
             return False
-        return not entry.is_symlink() or os.path.realpath(entry.path).startswith(os.path.join(root, ""))  # noqa: PTH118
+        if not entry.is_symlink():
+            return True
+        return os.path.realpath(entry.path).startswith(os.path.join(root, "")) and not _is_made_up(entry.path)  # noqa: PTH118
     except OSError:
         return False
+
+
+def _is_made_up(path: str | Path) -> bool:
+    return os.path.join(os.path.realpath(path), "").startswith(_MADE_UP)  # noqa: PTH118

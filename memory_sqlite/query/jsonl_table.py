@@ -163,7 +163,7 @@ class JsonlCursor:
             elif column == _LINE:
                 low, high = _range(sign, value, low, high)
             elif column in (_RAW, _VALUE):
-                needles.append(prefilter.of_text(sign, value))
+                needles.append(prefilter.of_text(sign, value, of_json=column == _VALUE))
             else:
                 needles.append(prefilter.of_value(sign, value))
         chosen = [path for path in files or () if only is None or _shown(path) in only]

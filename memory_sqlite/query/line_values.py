@@ -7,6 +7,7 @@ columns (``promoted``). Called by ``jsonl_table``.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from json.scanner import make_scanner
 from operator import methodcaller
@@ -19,6 +20,10 @@ SqlValue = str | int | float | bytes | None
 _BOM: Final = b"\xef\xbb\xbf"
 _INTEGERS: Final = range(-(2**63), 2**63)
 TOO_LONG: Final = f"longer than {limits.TRANSCRIPT_LINE_MAX_BYTES} bytes"
+
+
+_SURROGATES: Final = re.compile(r"\\[^u]|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)")
+"""Escapes of JSON: the one group is half a character."""
 
 
 class _NotJson(ValueError):
@@ -69,7 +74,7 @@ def plain_object(data: bytes) -> tuple[dict[str, Any], str] | None:
         value, end = _scan(text, 0)
     except (ValueError, StopIteration, RecursionError):
         return None
-    return (value, text) if end == len(text) and value.__class__ is dict else None
+    return (value, _whole(text)) if end == len(text) and value.__class__ is dict else None
 
 
 def parse(data: bytes, ended: bool, strict: bool) -> Parsed:
@@ -103,7 +108,14 @@ def parse(data: bytes, ended: bool, strict: bool) -> Parsed:
         return _NOTHING, None, "NaN or Infinity, which JSON does not know"
     except ValueError:  # CPython refuses more than 4,300
         return _NOTHING, None, "a number has too many digits"
-    return (value if value.__class__ is dict else _NOTHING), text[:end], error
+    return (value if value.__class__ is dict else _NOTHING), _whole(text[:end]), error
+
+
+def _whole(text: str) -> str:
+    """JSON without escapes of half a character, of which SQLite's functions would make what is no text."""
+    if "\\u" not in text:
+        return text
+    return _SURROGATES.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
 
 
 def sql_value(value: Any) -> SqlValue:

@@ -51,6 +51,7 @@ def open_for_query(store: Path | None, key: FileKey | None) -> tuple[apsw.Connec
                 for name, select in selects.items():
                     connection.execute(f"CREATE TEMP VIEW {name} AS {select}").fetchall()
                 permitted.allow_views(tuple(selects))
+        _cover(connection)
         connection.pragma("query_only", True)
         for bound, value in _BOUNDS.items():
             connection.limit(bound, value)
@@ -58,6 +59,22 @@ def open_for_query(store: Path | None, key: FileKey | None) -> tuple[apsw.Connec
         connection.close()
         raise
     return connection, permitted, has_index
+
+
+def _cover(connection: apsw.Connection) -> None:
+    """A view that is always refused in place of each table and module that no query may name.
+
+    The authorizer alone is not enough: SQLite asks it nothing about a column that only USING or NATURAL compares.
+    """
+    named: set[str] = {"carray"}  # a module that is there without being listed
+    for schema in connection.db_names():
+        rows = connection.execute(f"SELECT name FROM {schema}.sqlite_schema WHERE type = 'table'")
+        named.update(str(name) for (name,) in rows)
+    named.update(str(name) for (name,) in connection.execute("PRAGMA module_list"))
+    views_there = {str(name) for (name,) in connection.execute("SELECT name FROM temp.sqlite_schema")}
+    for name in sorted(named - views_there):
+        if not name.startswith(("sqlite_", "pragma_")):
+            connection.execute(f'CREATE TEMP VIEW "{name}" AS SELECT sql FROM main.sqlite_schema').fetchall()
 
 
 def _attach_current(connection: apsw.Connection, directory: Path) -> bool:

@@ -36,15 +36,16 @@ class Needle:
         return f"{len(self.alternatives)} byte string{'' if len(self.alternatives) == 1 else 's'}{case}"
 
 
-def of_text(operator: Operator, pattern: object) -> Needle | None:
-    """For a condition on a line's own text."""
+def of_text(operator: Operator, pattern: object, *, of_json: bool = False) -> Needle | None:
+    """For a condition on a line's own text, or with ``of_json`` on its JSON, of which some escapes are written anew."""
     if not isinstance(pattern, str) or operator == "=":
         return None
     run = max(_literals(operator, pattern), key=len, default="")
     if len(run) < 2 or any(odd in run for odd in "\n\r\0\ufffd\ufeff"):
         return None
     folds = operator == "LIKE"
-    return Needle((_bytes(_lower(run) if folds else run),), folds)
+    found = _bytes(_lower(run) if folds else run)
+    return Needle((found, _ESCAPE) if of_json else (found,), folds)
 
 
 def of_value(operator: Operator, wanted: object) -> Needle | None:

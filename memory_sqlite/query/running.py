@@ -171,6 +171,10 @@ def _spoken(permitted: Permitted, reading: Reading, *, has_store: bool) -> Itera
         raise errors.QueryLimit("memory", "the query needed more memory than it may have") from error
     except apsw.TooBigError as error:
         raise errors.QueryLimit("memory", f"a value is larger than {limits.QUERY_VALUE_MAX_BYTES} bytes") from error
+    except UnicodeDecodeError as error:
+        raise errors.QueryInvalid(
+            "a text of the answer is not Unicode", hint="hex(…) or CAST(… AS BLOB) shows its bytes."
+        ) from error
     except apsw.AuthError as error:
         raise errors.QueryRefused(permitted.refused or "the query asks for more than reading") from error
     except apsw.ReadOnlyError as error:

@@ -29,6 +29,12 @@ _TOKEN: Final = re.compile(
 _READING: Final = frozenset({"select", "with", "values", "explain", "pragma", "("})
 """How a statement begins that may be one that only reads; SQLite's authorizer decides. VACUUM INTO, for one, writes a
 file and is none."""
+_SCHEMAS: Final = frozenset({"main", "search_index"})
+_CATALOGUES: Final = frozenset(
+    {"sqlite_schema", "sqlite_master", "sqlite_temp_schema", "sqlite_temp_master", "sqlite_sequence", "sqlite_stat1",
+     "sqlite_stat4"}
+)  # fmt: skip
+"""What leads past the views: every other name of a table is covered by one (``opening``)."""
 _WORDS: Final = """cross except full group having inner intersect join left limit natural on order outer right union
     using where window indexed not"""
 _AFTER_A_TABLE: Final = frozenset(_WORDS.split())
@@ -96,16 +102,29 @@ def statement(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> S
         raise errors.QueryInvalid("one query is one statement; there is more after the first semicolon")
     if found[0].text.lower() not in _READING:
         raise errors.QueryRefused("a query only reads: it begins with SELECT, WITH, VALUES or EXPLAIN")
+    _check_names(found)
     return _with_tables(sql[: found[-1].end], found, parameters)
+
+
+def _check_names(found: list[Token]) -> None:
+    """Raises ``QueryRefused`` for a table by the name of its database, and for SQLite's own tables.
+
+    The authorizer does not see all of it: of columns that only USING or NATURAL compares SQLite asks nothing (tried).
+    """
+    for token, following in zip(found, [*found[1:], None], strict=True):
+        if token.kind not in ("word", "quoted", "string"):
+            continue
+        name = (token.text if token.kind == "word" else token.text[1:-1]).lower()
+        if name in _CATALOGUES or (name in _SCHEMAS and following is not None and following.text == "."):
+            raise errors.QueryRefused("that table is not open to queries; the views have names without a dot")
 
 
 def _with_tables(sql: str, found: list[Token], parameters: Sequence[Any] | Mapping[str, Any]) -> Statement:
     tables: dict[tuple[str, str], JsonlTable] = {}
     pieces: list[str] = []
-    at = asked = 0
+    at = asked = 0  # ``asked``: the number of the last parameter, as SQLite counts them
     for index, token in enumerate(found):
-        if token.text == "?":
-            asked += 1
+        asked = _counted(token, asked)
         if token.kind != "word" or token.text.lower() != JSONL or (index and found[index - 1].text == "."):
             continue
         call = _call(found[index + 1 :], parameters, asked)
@@ -131,7 +150,7 @@ def _call(
         return None
     for token in rest[1:close:2]:
         value = _value(token, parameters, asked)
-        asked += token.text == "?"
+        asked = _counted(token, asked)
         if value is None:
             return None
         said.append(value)
@@ -142,6 +161,18 @@ def _call(
     return said[0], said[1] if len(said) > 1 else "", rest[close].end, is_named
 
 
+def _number(token: Token) -> int:
+    """Of ``?12``; SQLite knows none of more than five digits."""
+    return int(token.text[1:]) if len(token.text) <= 6 else 0
+
+
+def _counted(token: Token, asked: int) -> int:
+    """The number of the last parameter after this token: ``?`` is one more than the highest so far."""
+    if token.kind != "parameter" or token.text[0] != "?":
+        return asked
+    return asked + 1 if len(token.text) == 1 else max(asked, _number(token))
+
+
 def _value(token: Token, parameters: Sequence[Any] | Mapping[str, Any], asked: int) -> str | None:
     """A literal, or the value of a parameter, where it is text."""
     value: object = None
@@ -150,6 +181,6 @@ def _value(token: Token, parameters: Sequence[Any] | Mapping[str, Any], asked: i
     elif token.kind == "parameter" and isinstance(parameters, Mapping):
         value = parameters.get(token.text[1:])
     elif token.kind == "parameter" and token.text[0] == "?" and not isinstance(parameters, Mapping):
-        number = int(token.text[1:]) - 1 if len(token.text) > 1 else asked
+        number = _number(token) - 1 if len(token.text) > 1 else asked
         value = parameters[number] if 0 <= number < len(parameters) else None
     return value if isinstance(value, str) else None

@@ -23,6 +23,7 @@ from memory_sqlite.rekeying import agent_files, backups
 from memory_sqlite.rekeying.agent_files import Keys
 from memory_sqlite.rekeying.reports import NEW, Action, AgentChange, KeyReport, Progress
 from memory_sqlite.storage import headers, session_key, unlocking
+from memory_sqlite.storage import store as stores
 from memory_sqlite.values import dataclass
 
 _ROOM: Final = 4 * 1024 * 1024
@@ -109,11 +110,13 @@ def required_secret(settings: Settings) -> Secret:
 
 
 def refuse_read_only(data_dir: Path) -> None:
-    """Raise ``UnknownAgent`` where there is no data directory, ``StoreReadOnly`` where nothing can be written."""
+    """Raise ``UnknownAgent`` where there is no data directory, ``StoreReadOnly`` where nothing can be written,
+    ``InvalidArgument`` for a backup."""
     if not data_dir.is_dir():
         raise errors.UnknownAgent("there is no data directory", hint="Check the spelling of --data-dir.")
     if not os.access(data_dir, os.W_OK):
         raise errors.StoreReadOnly("the data directory cannot be written, so its keys cannot be changed")
+    stores.refuse_backup(data_dir)
 
 
 class _Work:

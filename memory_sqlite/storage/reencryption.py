@@ -99,13 +99,22 @@ def copy(source: apsw.Connection, target: Path, key: FileKey | None) -> None:
 
     Schema version and application id go along. What cannot be finished leaves no file. Raises the store's errors.
     """
+    _make(target)
+    problem: errors.MemorySqliteError | None = None
     try:
         with translated("the copy"):
-            _make(target)
             source.execute("VACUUM INTO ?", (_address(target, key),)).fetchall()
+    except errors.MemorySqliteError as error:
+        problem = type(error)(error.message)
+    except apsw.Error as error:
+        problem = errors.StoreDamaged(f"the copy could not be made ({type(error).__name__})")
     except BaseException:
         discard(target)
         raise
+    if problem is not None:
+        discard(target)
+        # raised here, where it has no cause: SQLite's own words would name the address, and with it the key
+        raise problem
 
 
 def _address(path: Path, key: FileKey | None) -> str:

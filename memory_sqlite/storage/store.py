@@ -113,6 +113,15 @@ def layered_layout(data_dir: Path) -> bool:
     return False
 
 
+def refuse_backup(data_dir: Path) -> None:
+    """Raise ``InvalidArgument`` for a backup: once written to it is one no more, for its manifest would not fit."""
+    if (data_dir / paths.BACKUP_MANIFEST_FILE).exists() and (data_dir / paths.AGENTS_DIRECTORY).is_dir():
+        raise errors.InvalidArgument(
+            "the data directory is a backup and was not touched",
+            hint="`memory-sqlite restore` makes a data directory from it; it can be opened for reading as it is.",
+        )
+
+
 def _make_directories(*directories: Path) -> None:
     """Each with mode 0700 and what is missing above it too; existing ones stay as they are."""
     try:
@@ -202,13 +211,14 @@ def open_for_writing(data_dir: Path, agent: str, clock: Clock, secret: Secret | 
 
     ``secret`` is where the user's key comes from, ``None`` for a store in clear.
 
-    Raises ``LegacyLayout``, the three session-key errors, those of encryption, ``SchemaTooNew``,
-    ``StoreDamaged``, ``StoreBusy``, ``StoreReadOnly``, ``DiskFull``. A newer, damaged or foreign file is left exactly
-    as it is.
+    Raises ``LegacyLayout``, ``InvalidArgument`` for a backup, the three session-key errors, those of encryption,
+    ``SchemaTooNew``, ``StoreDamaged``, ``StoreBusy``, ``StoreReadOnly``, ``DiskFull``. A newer, damaged or
+    foreign file is left exactly as it is.
     """
     directory = paths.agent_directory(data_dir, agent)
     path = directory / paths.STORE_FILE
     _refuse_unsuitable(path)
+    refuse_backup(data_dir)
     if not path.exists() and layered_layout(data_dir):
         raise errors.LegacyLayout("this directory belongs to the layered-memory product and was not touched")
     system = file_system.of(data_dir)

@@ -70,9 +70,10 @@ def test_who_has_the_files_open_is_named(tmp_path: Path, workspace: Path) -> Non
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
         report = examine(settings, Clock(), only=LOOKED_AT)
-        held = {one.code: one.evidence["processes"] for one in report.notes}
+        # the process of the tests may have another SQLite loaded for its own purposes, which is told too
+        held = {one.code: one.evidence["processes"] for one in report.notes if one.code != "library_shared"}
         assert held == {"store_in_use": str(holder.pid), "index_in_use": str(holder.pid)}
         assert report.status == "clean"
     finally:
         holder.communicate(timeout=600)
-    assert examine(settings, Clock(), only=LOOKED_AT).notes == ()
+    assert not {one.code for one in examine(settings, Clock(), only=LOOKED_AT).notes} - {"library_shared"}

@@ -22,7 +22,7 @@ VERIFIED = [
 ]  # fmt: skip
 RESTORED = [
     "ok", "status", "path", "data_dir", "created_at", "encrypted", "agents", "files", "bytes", "looked_in",
-    "forgotten_again", "came_back", "came_back_more", "unknown", "seconds", "problems",
+    "forgotten_again", "came_back", "came_back_more", "unknown", "unknown_since", "seconds", "problems",
 ]  # fmt: skip
 AGENT = ["directory", "agent", "schema", "counts"]
 AGAIN = ["agent", "tombstones", "sessions", "turns", "messages", "records", "waiting"]

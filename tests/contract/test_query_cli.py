@@ -78,6 +78,13 @@ def test_forms(place: Path) -> None:
     assert "\\|pipe &lt;b>" in markdown
 
 
+def test_markdown_shows_text_as_it_is(place: Path) -> None:
+    """No link, image, markup or entity of a stored text is one in the page: an image would be fetched."""
+    shown = call('SELECT :t AS "a_b"', "-p", "t=![x](//e.x/?q) `c` *b* _i_ ~s~ &lt; \\|", "-f", "markdown").stdout
+    assert shown.splitlines()[0] == r"| a\_b |"
+    assert shown.splitlines()[2] == r"| !\[x\](//e.x/?q) \`c\` \*b\* \_i\_ \~s\~ &amp;lt; \\\| |"
+
+
 def test_csv_on_a_terminal_is_cleaned(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """In a file it is exact."""
     take = query_output.streamed("csv", Output(json=False))

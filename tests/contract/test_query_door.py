@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,8 @@ import pytest
 
 from memory_sqlite import AsyncMemory, Memory, errors, limits
 from memory_sqlite.config import Settings
+from memory_sqlite.processes.command import Command
+from memory_sqlite.query import asking
 from memory_sqlite.query import reading as readings
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
@@ -124,6 +128,32 @@ def test_what_hangs_within_one_step_is_killed(asked: Memory, monkeypatch: pytest
     assert pid(asked) != before
 
 
+def test_a_process_that_does_not_start_is_given_up(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    mute = Command((sys.executable, "-c", "import sys; sys.stdin.read()"), {})
+    monkeypatch.setattr(asking, "worker_command", lambda _module: mute)
+    monkeypatch.setattr(limits, "WORKER_START_S", 0.0)
+    with pytest.raises(errors.WorkerLost, match="start"):
+        memory.query("SELECT 1", abort=threading.Event())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells of another process's bounds")
+def test_the_memory_of_the_whole_process_is_bounded(asked: Memory) -> None:
+    """What Python holds too, by what the query was given."""
+    bounds = []
+    for size in (64 * limits.MIB, 32 * limits.MIB):
+        asked.query("SELECT 1", memory_bytes=size)
+        bounds.append(resource.prlimit(pid(asked), resource.RLIMIT_AS)[0])
+    assert bounds[0] - bounds[1] == 32 * limits.MIB
+
+
+def test_transcripts_are_masked_as_the_settings_say(tmp_path: Path, asked: Memory) -> None:
+    (tmp_path / "t.jsonl").write_text('{"role":"user","content":"password: hunter2hunter2."}\n')
+    sql = "SELECT instr(text, 'hunter2') > 0 FROM transcript(?)"
+    assert asked.query(sql, [str(tmp_path / "t.jsonl")]).rows == ((0,),)
+    with Memory.open(settings=Settings(data_dir=tmp_path / "bare", redact_secrets=False)) as bare:
+        assert bare.query(sql, [str(tmp_path / "t.jsonl")]).rows == ((1,),)
+
+
 def test_another_thread_ends_a_query(asked: Memory) -> None:
     """Once rows come, before it began, and within a step that hears nothing."""
     abort = threading.Event()
@@ -139,11 +169,14 @@ class OwnError(Exception):
     """What a caller's own function raises."""
 
 
-def test_what_the_caller_raises_ends_the_query(asked: Memory) -> None:
-    def fail(*_: object) -> None:
-        raise OwnError
+@pytest.mark.parametrize("own", [OwnError, BrokenPipeError, EOFError, ValueError])
+def test_what_the_caller_raises_ends_the_query(asked: Memory, own: type[Exception]) -> None:
+    """Whatever it is, also what a pipe of the query's own would raise."""
 
-    with pytest.raises(OwnError):
+    def fail(*_: object) -> None:
+        raise own
+
+    with pytest.raises(own):
         asked.query(ENDLESS + "SELECT x FROM c", max_rows=10_000_000, on_rows=fail)
     assert asked.query("SELECT 1").rows == ((1,),)
 
@@ -229,7 +262,7 @@ def test_errors_of_the_process_arrive_as_they_are(asked: Memory) -> None:
         asked.query("SELECT tpye FROM messages WHERE text = 'granite'")
     assert "granite" not in invalid.value.message
     with pytest.raises(errors.QueryRefused):
-        asked.query("SELECT value FROM main.store_info")
+        asked.query("SELECT value FROM store_info")
     with pytest.raises(errors.InvalidArgument, match="folder"):
         asked.query("SELECT 1 FROM jsonl(?)", [str(Path.cwd())])
     for odd in (5, "SELECT '\ud800'"):
@@ -258,6 +291,28 @@ def test_a_disabled_memory_and_a_reader(tmp_path: Path, asked: Memory) -> None:
         assert off.query("SELECT 1").disabled
     with Memory.open(settings=asked.settings, read_only=True) as reader:
         assert reader.query("SELECT count(*) FROM messages").rows == ((1,),)
+
+
+def test_an_encrypted_memory_with_a_configured_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store and index are read with the key of the settings, from a file or the environment; without it nothing is."""
+    secret = "granite harbour pier at low tide 0042"
+    (tmp_path / "key").write_text(secret)
+    (tmp_path / "key").chmod(0o600)
+    monkeypatch.setenv("QUERY_KEY", secret)
+    place = tmp_path / "data"
+    with Memory.open(settings=Settings(data_dir=place, encryption_key_file=tmp_path / "key")) as memory:
+        memory.remember(session="s", messages=[{"role": "user", "content": "My favourite tea is oolong."}])
+        memory.index()
+        assert memory.query("SELECT text FROM messages").rows == (("My favourite tea is oolong.",),)
+        answer = memory.query("SELECT count(*) FROM chunks WHERE text LIKE '%oolong%'")
+        assert answer.rows[0][0] > 0 and answer.warnings == ()
+    assert not any(b"oolong" in file.read_bytes() for file in place.rglob("*") if file.is_file())
+    settings = Settings(data_dir=place, encryption_key_env="QUERY_KEY")
+    for read_only in (True, False):
+        with Memory.open(settings=settings, read_only=read_only) as memory:
+            assert memory.query("SELECT session FROM sessions").rows == (("s",),)
+    with pytest.raises(errors.EncryptionKeyRequired), Memory.open(place, read_only=True) as memory:
+        memory.query("SELECT session FROM sessions")
 
 
 async def _asked_from_a_loop(memory: Memory) -> tuple[tuple[Any, ...], ...]:

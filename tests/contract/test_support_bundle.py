@@ -175,6 +175,43 @@ def test_a_place_that_cannot_be_written(filled: Settings, tmp_path: Path) -> Non
     assert not (tmp_path / "absent").exists()
 
 
+def spoil(path: Path, table: str) -> None:
+    """Overwrite the head of the first page of a table, the last byte of that of an index."""
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+    root_page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).get
+    size = connection.pragma("page_size")
+    connection.close()
+    content = bytearray(path.read_bytes())
+    if table.endswith("_x"):
+        content[root_page * size - 1] ^= 1
+    else:
+        content[(root_page - 1) * size : (root_page - 1) * size + 8] = b"\xee" * 8
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("how", ["references", "page", "index"])
+def test_faults_of_tables_that_are_not_ours_do_not_name_them(filled: Settings, tmp_path: Path, how: str) -> None:
+    """A person called them so; that something is wrong with one of them is told."""
+    directory = next((filled.data_dir / "agents").iterdir())
+    path = directory / "memory.sqlite" if how != "index" else next(directory.glob("index-*.sqlite"))
+    connection = apsw.Connection(str(path))
+    connection.execute(f"CREATE TABLE {marker('parent')} (id INTEGER PRIMARY KEY)").fetchall()
+    connection.execute(f"CREATE TABLE {marker('child')} (x REFERENCES {marker('parent')} (id))").fetchall()
+    connection.execute(f"CREATE INDEX {marker('child')}_x ON {marker('child')} (x)").fetchall()
+    connection.execute(f"INSERT INTO {marker('child')} VALUES (7)").fetchall()
+    if how == "references":
+        connection.execute("UPDATE generations SET identity = json_set(identity, '$.quokka', 1)").fetchall()
+    connection.close()
+    if how != "references":
+        spoil(path, f"{marker('child')}{'_x' if how == 'index' else ''}")
+    out = tmp_path / "bundle.zip"
+    bundle.write(filled, Clock(), out)
+    assert_clean(out, tmp_path)
+    told = [one["evidence"] for one in parsed(out)["doctor.json"]["findings"]]
+    assert any("1 not ours" in str(evidence) for evidence in told), told
+
+
 def test_digests_tell_two_names_apart_and_say_neither() -> None:
     """The same name gives the same digest: two bundles of one memory can be compared."""
     one, other = bundle.digest(marker("one")), bundle.digest(marker("other"))

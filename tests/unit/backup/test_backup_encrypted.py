@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,9 @@ from memory_sqlite.backup.restoring import restore
 from memory_sqlite.backup.verifying import verify
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+from memory_sqlite.crypto.secret import Secret
+from memory_sqlite.rekeying import passphrase
+from memory_sqlite.rekeying import run as rekeying
 
 CLOCK = Clock()
 KEY = "a key of more than thirty-two bytes, for tests"
@@ -148,3 +151,18 @@ def test_a_key_says_nothing_against_a_backup_in_clear(tmp_path: Path) -> None:
         Memory.open(settings=keyed)
     with Memory.open(settings=settings(tmp_path / "new", None)) as again:
         assert again.status()["turns"] == 1
+
+
+def test_the_keys_of_a_backup_are_not_changed(memory: Memory, tmp_path: Path) -> None:
+    """Its keyring would not be the one that the manifest names, and nothing could be restored any more."""
+    making.make(memory.settings, tmp_path / "b", CLOCK)
+    there = settings(tmp_path / "b")
+    changes: list[Callable[[], object]] = [
+        lambda: passphrase.change_passphrase(there, Secret("env", "BACKUP_TEST_OTHER")),
+        lambda: rekeying.rotate(there),
+        lambda: rekeying.decrypt(there),
+    ]
+    for change in changes:
+        with pytest.raises(errors.InvalidArgument, match="is a backup"):
+            change()
+    assert verify(tmp_path / "b", there, CLOCK).status == "ok"

@@ -373,3 +373,12 @@ def test_disabled_memory_backs_nothing_up(data: Path, tmp_path: Path) -> None:
     report = making.make(Settings(data_dir=data, enabled=False), tmp_path / "b", CLOCK)
     assert report.status == "disabled"
     assert not (tmp_path / "b").exists()
+
+
+def test_afterwards_nobody_holds_the_directories(data: Path, settings: Settings, tmp_path: Path) -> None:
+    """Keys can be changed when a backup, a proof or a restore is over, in the same process too."""
+    making.make(settings, tmp_path / "b", CLOCK)
+    verify(data, settings, CLOCK)
+    restore(tmp_path / "b", Settings(data_dir=tmp_path / "new"), CLOCK, tombstones_from=[data])
+    for place in (data, tmp_path / "b", tmp_path / "new"):
+        directory_lock.alone(place).close()

@@ -15,11 +15,12 @@ import apsw
 import pytest
 
 from memory_sqlite import Memory, errors, limits, paths
-from memory_sqlite.backup import manifest
+from memory_sqlite.backup import making, manifest
 from memory_sqlite.backup.restoring import restore
 from memory_sqlite.backup.verifying import verify
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+from memory_sqlite.doctor import fixing
 
 CLOCK = Clock()
 MAIN = f"agents/{paths.agent_directory_name('main')}/memory.sqlite"
@@ -316,3 +317,38 @@ def test_what_is_neither_backup_nor_memory(settings: Settings, tmp_path: Path) -
             verify(place, settings, CLOCK)
         with pytest.raises(errors.InvalidArgument):
             restore(place, Settings(data_dir=tmp_path / "new"), CLOCK)
+
+
+def test_a_row_that_breaks_the_rules_of_its_table(data: Path, settings: Settings, tmp_path: Path) -> None:
+    """A connection that may not write does not hear of it from SQLite; neither backup nor verify calls it sound."""
+    connection = apsw.Connection(str(data / MAIN))
+    connection.execute("PRAGMA ignore_check_constraints = 1").fetchall()
+    connection.execute("UPDATE messages SET origin = 'oxner' WHERE id = 1").fetchall()
+    connection.close()
+    report = verify(data, settings, CLOCK)
+    assert report.status == "damaged" and "1 rows hold what none of ours can" in report.problems[0]
+    with pytest.raises(errors.StoreDamaged):
+        making.make(settings, tmp_path / "b", CLOCK)
+
+
+def test_a_backup_is_not_written_to(backup: Path, settings: Settings) -> None:
+    """As a data directory it can be read and not opened for writing: it stays a backup that is sound."""
+    before = tree(backup)
+    with pytest.raises(errors.InvalidArgument, match="is a backup"):
+        Memory.open(settings=Settings(data_dir=backup))
+    with pytest.raises(errors.InvalidArgument, match="is a backup"):
+        Memory.open(settings=Settings(data_dir=backup, agent="new"))
+    with Memory.open(settings=Settings(data_dir=backup), read_only=True) as memory:
+        assert memory.status()["turns"] == 12
+    assert tree(backup) == before and verify(backup, settings, CLOCK).status == "ok"
+
+
+def test_doctor_mends_nothing_in_a_backup(backup: Path) -> None:
+    """A store that lacks an index is a backup that is damaged; mending it would be one more change to it."""
+    connection = apsw.Connection(str(backup / MAIN))
+    connection.execute("DROP INDEX messages_turn").fetchall()
+    connection.close()
+    before = tree(backup)
+    report = fixing.fix(Settings(data_dir=backup), CLOCK, only=("store",))
+    assert [(one.code, one.reason) for one in report.mendings] == [("schema_differs", "invalid_argument")]
+    assert tree(backup) == before

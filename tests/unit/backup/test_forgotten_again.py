@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from memory_sqlite import Memory, errors, paths
-from memory_sqlite.backup import making
+from memory_sqlite.backup import files, making, manifest
+from memory_sqlite.backup.manifest import FileEntry
 from memory_sqlite.backup.reports import CameBack, RestoreReport
 from memory_sqlite.backup.restoring import restore
 from memory_sqlite.clock import Clock, FixedClock
@@ -247,9 +250,51 @@ def test_a_later_backup_knows_too(memory: Memory, tmp_path: Path) -> None:
     report = back(tmp_path, tombstones_from=[tmp_path / "later"])
     assert report.forgotten_again[0].turns == 2
     assert [one.session for one in report.came_back] == []
+    # of what was forgotten after the later one nobody knows
+    made_at = manifest.read(tmp_path / "later").created_at
+    assert (report.unknown, report.unknown_since) == (("main",), {"main": made_at})
     both = back(tmp_path, "both", tombstones_from=[tmp_path / "later", tmp_path / "data"])
     assert both.forgotten_again[0].turns == 3
     assert both.looked_in == (str(tmp_path / "later"), str(tmp_path / "data"))
+    assert both.unknown == ()
+
+
+def test_a_backup_that_is_no_later_knows_nothing(memory: Memory, tmp_path: Path) -> None:
+    """Named as the place to look in it does not hide that what was forgotten has come back."""
+    memory.forget(sessions=["s1"])
+    memory.close()
+    report = back(tmp_path, tombstones_from=[tmp_path / "b"])
+    assert (report.unknown, report.looked_in) == (("main",), ())
+    assert "no later" in report.problems[0]
+    assert found(tmp_path / "new", SAID["one"])
+
+
+def test_what_any_of_several_places_no_longer_had_is_listed(memory: Memory, tmp_path: Path) -> None:
+    """Not only what the first of them lacked."""
+    making.make(memory.settings, tmp_path / "later", CLOCK)
+    memory.forget(sessions=["s1"])
+    memory.close()
+    report = back(tmp_path, revive=True, tombstones_from=[tmp_path / "later", tmp_path / "data"])
+    assert [(one.session, one.turns) for one in report.came_back] == [("s1", 2)]
+    assert report.came_back[0].records > 0
+
+
+def test_a_store_that_does_not_say_whose_it_is(memory: Memory, tmp_path: Path) -> None:
+    """Nothing can be forgotten again in it, and the report does not pretend."""
+    memory.forget(sessions=["s1"])
+    memory.close()
+    backup = manifest.read(tmp_path / "b")
+    name = manifest.store_name(paths.agent_directory_name("main"))
+    connection = apsw.Connection(str(tmp_path / "b" / name))
+    connection.execute("DELETE FROM store_info WHERE key = 'agent'").fetchall()
+    connection.close()
+    counts = {**backup.agents[0].counts, "store_info": backup.agents[0].counts["store_info"] - 1}
+    size, summed = files.digest(tmp_path / "b", name, 1 << 30)
+    listed = tuple(FileEntry(name, size, summed) if one.name == name else one for one in backup.files)
+    forged = replace(backup, agents=(replace(backup.agents[0], counts=counts),), files=listed)
+    (tmp_path / "b" / "manifest.json").write_bytes(manifest.encode(forged))
+    report = back(tmp_path)
+    assert report.unknown == (paths.agent_directory_name("main"),)
 
 
 def test_retention_is_left_to_the_next_prune(memory: Memory, tmp_path: Path) -> None:
@@ -328,3 +373,34 @@ def test_a_failure_leaves_nothing(memory: Memory, tmp_path: Path, monkeypatch: p
     with pytest.raises(errors.DiskFull):
         back(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "workspace") == ["b", "data"]
+
+
+@pytest.mark.parametrize("how", ["session", "session since", "span", "person"])
+def test_a_record_that_no_turn_of_the_store_told(tmp_path: Path, how: str) -> None:
+    """A fact that a tool wrote has no turn: it is forgotten again with its session, its stretch of time, its sender,
+    also where it was gone by then."""
+    clock = FixedClock()
+    with Memory.open(settings=Settings(data_dir=tmp_path / "data"), clock=clock) as memory:
+        say(memory, "s1", "I like tea.", message={"sender": "ann"})
+        clock.advance(DAY)
+        memory.remember_facts([{"content": "The harbour is granite-echo.", "name": "harbour"}], session="s1")
+        opened = memory.rooms()
+        assert opened is not None
+        with opened.opened.store.transaction() as connection:
+            connection.execute("UPDATE records SET sender = 'ann' WHERE turn_id IS NULL").fetchall()
+            assert connection.execute("SELECT count(*) FROM records WHERE turn_id IS NULL").get
+        clock.advance(DAY)
+        making.make(memory.settings, tmp_path / "b", clock)
+        if how == "session":
+            memory.forget(sessions=["s1"])
+        elif how == "session since":
+            memory.forget(sessions=["s1"], since="2026-07-15T20:00:00Z")
+        elif how == "span":
+            memory.forget(since="2026-07-15T20:00:00Z")
+        else:
+            memory.forget(participants=["ann"])
+        assert not memory.search("granite-echo").hits
+        with opened.opened.store.transaction() as connection:  # as if it had expired before somebody asked
+            connection.execute("DELETE FROM tombstones WHERE kind = 'record'").fetchall()
+    back(tmp_path)
+    assert not in_bytes(tmp_path / "new", "granite-echo")

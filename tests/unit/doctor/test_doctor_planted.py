@@ -159,6 +159,10 @@ FAULTS: dict[str, tuple[str, Plant]] = {
     "a store of the future": ("schema_too_new", in_store("PRAGMA user_version = 999")),
     "a store of the past": ("schema_older", in_store("PRAGMA user_version = 1")),
     "an index of the store is gone": ("schema_differs", in_store("DROP INDEX messages_turn")),
+    "a word that its column cannot have": (
+        "store_damaged",
+        in_store("PRAGMA ignore_check_constraints = 1", "UPDATE messages SET origin = 'oxner'"),
+    ),
     "a table too many": ("schema_differs", in_store("CREATE TABLE mine (id INTEGER)")),
     "a column too many": ("schema_differs", in_store("ALTER TABLE sessions ADD COLUMN mine TEXT")),
     "a row that refers to nothing": (
@@ -540,3 +544,11 @@ def test_damage_names_tables_and_what_is_readable(patient: Patient) -> None:
     assert finding.evidence["tables"] == "records"
     assert finding.evidence["readable_rows_records"] == 0
     assert int(finding.evidence["readable_tables"]) > 10
+
+
+def test_tables_of_a_replicator_are_no_fault(patient: Patient) -> None:
+    """Those that docs/backup.md speaks of; a third one would be told."""
+    in_store("CREATE TABLE _litestream_seq (id INTEGER)", "CREATE TABLE _litestream_lock (id INTEGER)")(patient)
+    assert "schema_differs" not in codes(patient.examine())
+    in_store("CREATE TABLE _litestream_other (id INTEGER)")(patient)
+    assert "schema_differs" in codes(patient.examine())

@@ -13,6 +13,7 @@ from damaged_store import PAGE
 from memory_sqlite import Memory, errors, library
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+from memory_sqlite.crypto import directory_lock
 from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.crypto.keyring import Unlocked
 from memory_sqlite.doctor import salvaging
@@ -125,3 +126,17 @@ def test_each_key_of_the_keyring_is_tried(settings: Settings, tmp_path: Path, mo
 
     monkeypatch.setattr(salvaging.unlocking, "candidates", others_first)
     assert salvage_agent(settings, Clock(), tmp_path / "out").tables["turns"]["rows"] == 20
+
+
+def test_what_a_killed_salvage_left_goes_with_the_next(settings: Settings, tmp_path: Path) -> None:
+    """It holds a copy of the store; one whose maker lives stays."""
+    left, living = tmp_path / ".out.7.0123456789ab.partial", tmp_path / ".out.8.0123456789ab.partial"
+    for place in (left, living):
+        (place / "scratch").mkdir(parents=True)
+    hold = directory_lock.hold(living)
+    try:
+        salvage_agent(settings, Clock(), tmp_path / "out")
+    finally:
+        hold.close()
+    assert not left.exists() and living.exists()
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["agents", "keyring.json", "session.key"]

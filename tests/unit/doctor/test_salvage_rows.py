@@ -286,7 +286,7 @@ def test_places_that_are_refused(agent: Path, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     with pytest.raises(errors.OutputExists):
         salvage(directory, tmp_path / "there")
-    with pytest.raises(errors.StoreReadOnly):
+    with pytest.raises(errors.InvalidArgument):
         salvage(directory, tmp_path / "absent" / "out")
     with pytest.raises(errors.UnknownAgent):
         salvage(tmp_path, tmp_path / "out")

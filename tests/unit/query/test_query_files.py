@@ -77,6 +77,29 @@ def test_what_names_no_file(tree: Path, pattern: str, message: str) -> None:
     assert not pattern.strip() or pattern not in said.value.message
 
 
+def test_files_come_in_the_order_of_their_names(tree: Path) -> None:
+    """Compared as texts, as SQLite does: not folder by folder."""
+    for name in ("deep.jsonl", "deep-b.jsonl", "deep c.jsonl"):
+        (tree / name).write_text("{}\n")
+    found = [str(path) for path in named("root/**/*.jsonl", none)]
+    assert found == sorted(found) and found.index(f"{tree}/deep.jsonl") < found.index(f"{tree}/deep/c.jsonl")
+
+
+@pytest.mark.parametrize("pattern", ["x" * 5_000, "y/" * 5_000 + "*", "x" * 300 + "*/*.jsonl", "a.jsonl/b"])
+def test_names_that_no_file_can_have(tree: Path, pattern: str) -> None:
+    with pytest.raises(InvalidArgument, match="no file matches"):
+        named(pattern, none)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has it")
+def test_what_the_system_makes_up_is_no_file(tree: Path) -> None:
+    """There the environment of other processes, and with it a key, could be read: by name, by pattern, by link."""
+    (tree / "proc").symlink_to("/proc")
+    for pattern in ("/proc/self/environ", "/proc/self/env*", "/proc/**/environ", "root/proc/self/environ", "/sys/**"):
+        with pytest.raises(InvalidArgument):
+            named(pattern, none)
+
+
 def test_too_many_files(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "QUERY_FILES_MAX", 2)
     with pytest.raises(InvalidArgument, match="more than 2"):

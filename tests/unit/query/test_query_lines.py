@@ -127,6 +127,56 @@ def test_damaged_compression_is_a_row(place: Path) -> None:
         assert ("the compressed data ends early or is damaged", 1, 1) in rows
 
 
+def test_what_comes_before_damage_is_given(place: Path) -> None:
+    """Also where both lie in one block."""
+    (place / "g.jsonl").write_bytes(gzip.compress(b'{"n":1}\n') + b"garbage")
+    rows = Answer("SELECT line, raw, error FROM jsonl('g.jsonl')").rows
+    damaged = (2, None, "the compressed data ends early or is damaged")
+    assert rows == [(1, '{"n":1}', None), damaged]
+    zstandard = pytest.importorskip("zstandard")
+    (place / "z.jsonl").write_bytes(zstandard.ZstdCompressor().compress(b'{"n":1}\n') + b"garbage")
+    assert Answer("SELECT line, raw, error FROM jsonl('z.jsonl')").rows == rows
+
+
+def test_zstd_that_ends_early_is_told(place: Path) -> None:
+    """Also at the end of a line, where what is there looks whole; frames that are empty or hold no data end nothing."""
+    zstandard = pytest.importorskip("zstandard")
+    part = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True).compressobj()
+    begun = part.compress(b'{"n":1}\n') + part.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    whole = begun + part.flush()
+    pack = zstandard.ZstdCompressor().compress
+    no_data = b"\x5a\x2a\x4d\x18" + (9).to_bytes(4, "little") + b"x" * 9
+    long = pack(b'{"n":3}' + b" " * 500_000 + b"\n")
+    for name, data in (
+        ("early", begun),
+        ("whole", whole),
+        ("many", pack(b"") + whole + no_data + pack(b'{"n":2}\n') + pack(b"") + long),
+        ("torn", whole + no_data[:6]),
+        ("long", long[:-1]),
+    ):
+        (place / f"{name}.jsonl").write_bytes(data)
+    early = (None, "the compressed data ends early or is damaged")
+    for name, expected in (
+        ("early", [(1, None), early]),
+        ("whole", [(1, None)]),
+        ("many", [(1, None), (2, None), (3, None)]),
+        ("torn", [(1, None), early]),
+        ("long", [early]),
+    ):
+        rows = Answer(f"SELECT value ->> '$.n', error FROM jsonl('{name}.jsonl')").rows
+        assert rows[-len(expected) :] == expected, name
+
+
+def test_half_a_character_in_json(place: Path) -> None:
+    """``value`` is JSON of which SQLite's functions make a text; whole characters and backslashes stay."""
+    (place / "h.jsonl").write_text(r'{"a":"\\ud800 \ud83d\ude00 \ud800\\","b":"\udc00\uD83Dx"}' + "\n")
+    rows = Answer("SELECT value ->> '$.a', value ->> '$.b', a, b FROM jsonl('h.jsonl')").rows
+    said = ("\\ud800 \U0001f600 \ufffd\\", "\ufffd\ufffdx")
+    assert rows == [said + said]
+    assert Answer("SELECT error, value ->> '$.b' FROM jsonl('h.jsonl')").rows == [(None, said[1])]
+    assert len(Answer("SELECT line FROM jsonl('h.jsonl') WHERE value LIKE '%fffdx%'").rows) == 1
+
+
 def test_a_bomb_costs_no_memory(place: Path) -> None:
     """What is unpacked is read in blocks: a line without an end is given up at the bound, and passed over."""
     tail = gzip.compress(b"x" * (1 << 20))
@@ -198,4 +248,6 @@ def test_explain_shows_what_is_pushed_down(place: Path) -> None:
     assert "lines are parsed" in plan
     assert "condition line <: lines outside are skipped" in plan
     assert "granite" not in plan
+    names = '"a VIRTUAL TABLE INDEX 0:{}", (VALUES (1)) "b VIRTUAL TABLE INDEX 0:{x}"'
+    assert Answer(f"SELECT 1 FROM (SELECT 1 UNION SELECT 2) {names}", explain=True).summary.plan
     assert "not parsed" in "\n".join(Answer("SELECT raw FROM jsonl('e.jsonl')", explain=True).summary.plan)

@@ -58,6 +58,24 @@ REFUSED = [
     "SELECT count(*) FROM main.store_info",
     "WITH messages AS (SELECT value FROM main.store_info) SELECT * FROM messages",
     "WITH facts AS MATERIALIZED (SELECT key FROM main.store_info) SELECT f.key FROM facts f, facts g",
+    "SELECT value FROM store_info",
+    "SELECT subject FROM tombstones",
+    "SELECT count(*) FROM documents",
+    "SELECT term FROM lexical_vocabulary",
+    "SELECT 1 FROM store_info NATURAL JOIN store_info AS other",
+    "SELECT 1 FROM (VALUES ('x')) AS guess NATURAL JOIN store_info",
+    "SELECT 1 FROM (SELECT 'x' AS key) guess NATURAL JOIN main.store_info",
+    "SELECT 1 FROM (SELECT 'x' AS key) guess JOIN \"Main\" . store_info USING (key)",
+    "SELECT 1 FROM (SELECT 'x' AS key) guess LEFT JOIN 'main'.store_info USING (key)",
+    "SELECT 1 FROM (SELECT x'00' AS text_digest) guess JOIN main.messages USING (text_digest)",
+    "SELECT 1 FROM (SELECT x'00' AS subject) guess NATURAL JOIN tombstones",
+    "SELECT 1 FROM (SELECT 1 AS block) guess NATURAL JOIN search_index.lexical_data",
+    "SELECT 1 FROM (SELECT 1 AS block) guess NATURAL JOIN lexical_data",
+    "SELECT 1 FROM (SELECT 'x' AS name) guess NATURAL JOIN sqlite_master",
+    "SELECT 1 FROM (SELECT 'x' AS name) guess NATURAL JOIN 'sqlite_schema'",
+    "SELECT 1 FROM (SELECT 'x' AS name) guess NATURAL JOIN temp.[sqlite_temp_schema]",
+    "SELECT 1 FROM (SELECT 'x' AS name) guess NATURAL JOIN dbstat",
+    "SELECT 1 FROM (SELECT 'main' AS name) guess NATURAL JOIN pragma_database_list",
     "SELECT text_digest FROM main.messages",
     "SELECT subject FROM main.tombstones",
     "SELECT * FROM search_index.meta",
@@ -103,6 +121,8 @@ def test_a_statement_that_writes_is_refused_by_each_fence(store: Path) -> None:
     connection, permitted, has_index = opening.open_for_query(store, None)
     try:
         assert has_index
+        assert connection.readonly("main") and connection.readonly(views.INDEX)
+        assert connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, -1) == 1
         for sql in (
             "INSERT INTO main.store_info VALUES ('a', 'b')",
             "CREATE TEMP TABLE t (x)",
@@ -134,6 +154,9 @@ def test_a_statement_that_writes_is_refused_by_each_fence(store: Path) -> None:
         "VALUES (1), (2)",
         "PRAGMA table_info(messages)",
         "SELECT name FROM pragma_table_info('facts')",
+        "SELECT m.text FROM messages m JOIN record_turns USING (session, turn) JOIN sessions USING (session)",
+        "WITH documents AS (SELECT 1 AS a), meta AS (SELECT 2 AS b) SELECT a, b AS lexical FROM documents, meta",
+        "SELECT s.main, s.main FROM (SELECT 'main' AS main) s",
         "EXPLAIN QUERY PLAN SELECT text FROM messages",
         "SELECT date(time), group_concat(role) FROM messages GROUP BY 1 HAVING count(*) > 0",
     ],
@@ -164,6 +187,20 @@ def test_invalid(store: Path, sql: str, message: str) -> None:
     with pytest.raises(errors.QueryInvalid, match=message) as said:
         Answer(sql, {} if ":a" in sql else (), store=store)
     assert "granite" not in said.value.message
+
+
+@pytest.mark.parametrize("sql", ["SELECT CAST(x'ff' AS TEXT)", "SELECT char(55296)", "SELECT unistr('\\ud800')"])
+def test_a_text_that_is_none(store: Path, sql: str) -> None:
+    """SQLite makes it of bytes; the store is not to blame."""
+    with pytest.raises(errors.QueryInvalid, match="not Unicode"):
+        Answer(sql, store=store)
+
+
+def test_a_module_without_a_table_cannot_be_called(store: Path) -> None:
+    """Those that SQLite has built in, also the one that reads memory at an address."""
+    for sql in ("SELECT count(*) FROM carray(1, 1)", "SELECT 1 FROM (SELECT 1 AS value) NATURAL JOIN carray(1, 1)"):
+        with pytest.raises(errors.QueryInvalid):
+            Answer(sql, store=store)
 
 
 def test_without_a_store_the_hint_says_so() -> None:

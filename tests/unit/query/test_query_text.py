@@ -34,6 +34,19 @@ from memory_sqlite.query.wording import complaint
         ("SELECT ?, * FROM jsonl(?)", (1, "p"), 'SELECT ?, * FROM "jsonl$1"(?) AS jsonl', [JsonlTable("jsonl$1", "p")]),
         ("SELECT * FROM jsonl(?1)", ("p",), 'SELECT * FROM "jsonl$1"(?1) AS jsonl', [JsonlTable("jsonl$1", "p")]),
         ("SELECT * FROM jsonl(:f)", {"f": "p"}, 'SELECT * FROM "jsonl$1"(:f) AS jsonl', [JsonlTable("jsonl$1", "p")]),
+        (
+            "SELECT ?2 FROM jsonl(?)",
+            ("p", "q", "r"),
+            'SELECT ?2 FROM "jsonl$1"(?) AS jsonl',
+            [JsonlTable("jsonl$1", "r")],
+        ),
+        (
+            "SELECT * FROM jsonl(?, ?)",
+            ("p", "c"),
+            'SELECT * FROM "jsonl$1"(?, ?) AS jsonl',
+            [JsonlTable("jsonl$1", "p", "c")],
+        ),
+        (f"SELECT * FROM jsonl(?{'9' * 5_000})", ("p",), f"SELECT * FROM jsonl(?{'9' * 5_000})", []),
         ("SELECT 'jsonl(''a'')', \"jsonl\" -- jsonl('b')\n", (), "SELECT 'jsonl(''a'')', \"jsonl\"", []),
         ("SELECT * FROM f, jsonl(f.path)", (), "SELECT * FROM f, jsonl(f.path)", []),
         ("SELECT * FROM x.jsonl('a')", (), "SELECT * FROM x.jsonl('a')", []),
@@ -63,6 +76,14 @@ def test_what_does_not_begin_like_a_question_is_refused(sql: str) -> None:
     """Before SQLite sees it: ``VACUUM INTO`` writes a file and asks its authorizer late."""
     with pytest.raises(errors.QueryRefused):
         statement(sql)
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM main . x", "SELECT a.b FROM 'Search_Index'.x a", "SELECT [main].x.y"])
+def test_names_of_databases_are_refused(sql: str) -> None:
+    """What they lead to is behind the views; as the name of a column or in a text they are only words."""
+    with pytest.raises(errors.QueryRefused):
+        statement(sql)
+    assert statement("SELECT a.main, 'main.x' FROM search_index a").tables == ()
 
 
 def test_semicolons_in_quotes_and_comments_end_nothing() -> None:

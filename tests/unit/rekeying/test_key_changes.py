@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from memory_sqlite import Memory, errors, rekeying
 from memory_sqlite.config import Settings
 from memory_sqlite.crypto import keyring_file
+from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.crypto.secret import Secret
 from memory_sqlite.paths import agent_directory
 from memory_sqlite.rekeying import agent_files
@@ -573,3 +575,18 @@ def test_nothing_is_left_in_a_log_of_its_own(tmp_path: Path) -> None:
         connection.set_busy_timeout(0)
         connection.execute("DELETE FROM sessions").fetchall()
     reader.close()
+
+
+def test_key_is_in_no_error_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite names the address that it could not open, and the key is in it: of its words nothing is passed on."""
+    fill(tmp_path, None)
+    key = FileKey("aegis", b"\xab" * 32, "id")
+    monkeypatch.setattr(reencryption, "_make", lambda path: None)
+    with reencryption.alone(agent_directory(tmp_path, "main") / "memory.sqlite", None) as source:
+        with pytest.raises(apsw.Error) as raw:
+            source.execute("VACUUM INTO ?", (reencryption._address(tmp_path / "no" / "where", key),)).fetchall()
+        assert "abab" in str(raw.value)
+        with pytest.raises(errors.MemorySqliteError) as caught:
+            reencryption.copy(source, tmp_path / "no" / "where", key)
+    assert "abab" not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.__cause__ is None and caught.value.__context__ is None

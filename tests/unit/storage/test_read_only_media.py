@@ -34,24 +34,35 @@ if key is not None:
     import memory_sqlite.crypto.keyring
     from cryptography.hazmat.primitives.ciphers import aead
     from cryptography.hazmat.primitives.kdf import hkdf, scrypt
+
+
+def look(data, temporary, exports):
+    said = {}
+    tempfile.tempdir = temporary
+    try:
+        with Memory.open(settings=Settings(data_dir=Path(data), encryption_key_env=key), read_only=True) as memory:
+            said["found"] = sorted(hit.excerpt for hit in memory.search("granite").hits if hit.layer == "L0")
+            said["turns"] = memory.status()["turns"]
+            said["read"] = memory.get(memory.search("granite").hits[0].reference).status
+            said["temporary"] = sorted(os.listdir(temporary))
+            if said["temporary"]:
+                copies = Path(temporary) / said["temporary"][0]
+                said["mode"] = oct(copies.stat().st_mode & 0o777)
+                said["clear"] = any(b"granite" in path.read_bytes() for path in copies.iterdir())
+            said["lines"] = memory.export(os.path.join(exports, "out.jsonl")).lines > 0
+    except errors.MemorySqliteError as error:
+        said["error"] = error.code
+    return said
+
+
+# once on a copy: the other user may not be able to read the places that modules are loaded from
+with tempfile.TemporaryDirectory() as first:
+    shutil.copytree(sys.argv[1], first + "/data")
+    os.makedirs(first + "/temporary"); os.makedirs(first + "/exports")
+    look(first + "/data", first + "/temporary", first + "/exports")
 if os.geteuid() == 0:
     os.setgid(65534); os.setuid(65534)
-tempfile.tempdir = sys.argv[2]
-said = {}
-try:
-    with Memory.open(settings=Settings(data_dir=Path(sys.argv[1]), encryption_key_env=key), read_only=True) as memory:
-        said["found"] = sorted(hit.excerpt for hit in memory.search("granite").hits if hit.layer == "L0")
-        said["turns"] = memory.status()["turns"]
-        said["read"] = memory.get(memory.search("granite").hits[0].reference).status
-        said["temporary"] = sorted(os.listdir(sys.argv[2]))
-        if said["temporary"]:
-            copies = Path(sys.argv[2]) / said["temporary"][0]
-            said["mode"] = oct(copies.stat().st_mode & 0o777)
-            said["clear"] = any(b"granite" in path.read_bytes() for path in copies.iterdir())
-        said["lines"] = memory.export(os.path.join(sys.argv[3], "out.jsonl")).lines > 0
-except errors.MemorySqliteError as error:
-    said["error"] = error.code
-print(json.dumps(said))
+print(json.dumps(look(*sys.argv[1:])))
 """
 
 
