@@ -25,6 +25,7 @@ from memory_sqlite.doctor import (
     service_checks,
     source_checks,
     store_state,
+    unused_pages,
 )
 from memory_sqlite.doctor.catalogue import FINDINGS
 from memory_sqlite.doctor.finding import Finding
@@ -56,6 +57,7 @@ CHECKS: Final[dict[str, Callable[[Place], list[Finding]]]] = {
     "retention": relation_checks.expired,
     "generations": index_state.generations,
     "index": index_state.content,
+    "unused pages": unused_pages.unused,
     "index in use": index_state.in_use,
     "notes": source_checks.notes,
     "transcripts": source_checks.transcripts,
@@ -198,7 +200,7 @@ def _told_once(found: list[Finding]) -> list[Finding]:
     for one in found:
         if one in kept:
             continue
-        if one.code in ("store_damaged", "file_unreadable", "texts_changed"):
+        if one.code in ("store_damaged", "index_damaged", "file_unreadable", "texts_changed"):
             known = next((other for other in kept if other.code == one.code), None)
             if known is not None:
                 if len(one.evidence) > len(known.evidence) or "check" in known.evidence:
