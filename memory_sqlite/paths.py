@@ -16,6 +16,8 @@ STORE_FILE: Final = "memory.sqlite"
 SESSION_KEY_FILE: Final = "session.key"
 KEYRING_FILE: Final = "keyring.json"
 BACKUP_MANIFEST_FILE: Final = "manifest.json"
+BACKUP_FORMAT: Final = "memory-sqlite backup"
+"""What a manifest says it is, in its first line: another file of that name is nothing of ours."""
 AGENTS_DIRECTORY: Final = "agents"
 
 _OUTSIDE_SLUG = re.compile(r"[^a-z0-9_-]+")

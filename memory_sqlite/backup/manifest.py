@@ -21,7 +21,7 @@ from memory_sqlite.interop.jsonl_files import decode
 from memory_sqlite.values import dataclass
 
 NAME: Final = paths.BACKUP_MANIFEST_FILE
-FORMAT: Final = "memory-sqlite backup"
+FORMAT: Final = paths.BACKUP_FORMAT
 VERSION: Final = 1
 AGENT_DIRECTORY: Final = re.compile(r"[a-z0-9_-]{1,32}-[0-9a-f]{12}", re.ASCII)
 _HEX: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)

@@ -24,6 +24,9 @@ _TOP: Final = frozenset({paths.SESSION_KEY_FILE, paths.KEYRING_FILE, paths.AGENT
 _SIDECARS: Final = ("", "-wal", "-shm", "-journal")
 _TEMPORARY: Final = re.compile(r"^\.(?:session\.key|keyring\.json|memory\.sqlite|index-\d{6,}\.sqlite)\..*$")
 """What is written beside under another name and then renamed; a process id may follow (``.session.key.PID.hex``)."""
+_PARTIAL: Final = re.compile(r"^\..+\.([0-9]+)\.[0-9a-f]{12}\.partial$")
+"""A file or folder that an export, a backup, a salvage was to become (``interop.output``, ``backup.placing``), with the
+process id: a copy of what was said."""
 _LAYERED: Final = re.compile(
     r"^(?:conversations|memories|scenarios|profiles|records|sessions|agent-profiles|\.legacy-backup|\.isolation-key"
     r"|\.encryption-check)$"
@@ -59,7 +62,7 @@ def foreign(place: Place) -> list[Finding]:
     for path in _strange(place):
         if _LAYERED.match(path.name):
             continue
-        if _TEMPORARY.match(path.name) and path.is_file() and not path.is_symlink():
+        if _is_temporary(path):
             if is_left_over(place, path):
                 leftovers.append(path)
         elif path.is_file() and ".sqlite" in path.name and not path.is_symlink():
@@ -89,23 +92,37 @@ def set_aside(place: Place) -> list[Finding]:
     names = [folder.name for folder in folders]
     with place.store() as store:
         forgot = integer(store, "SELECT coalesce(max(at), 0) FROM tombstones")
-    clear = [path for path in files if ".sqlite" in path.name and headers.kind(path) == "plain"]
-    outlived = [folder.name for folder in folders if made_at(folder) <= forgot]
+    clear = [path for path in files if _is_in_clear(path)]
+    outlived = [folder.name for folder in folders if made_at(folder) <= forgot or _holds_older(folder, forgot)]
     found = [Finding("quarantine_kept", evidence, names)]
     if outlived:
         found.append(Finding("quarantine_outlived", {"folders": len(outlived)}, outlived))
     if clear and place.file_key() is not None:
-        found.append(Finding("quarantine_in_clear", {"files": len(clear)}, [path.parent.name for path in clear]))
+        found.append(Finding("quarantine_in_clear", {"files": len(clear)}, [_folder_of(place, path) for path in clear]))
     return found
 
 
+def _holds_older(folder: Path, forgot: int) -> bool:
+    """Whether what was being made was last written before that: forgetting does not look into such files."""
+    there = [path for path in _entries(folder) if _MADE.match(path.name)]
+    inside = [one for path in there for one in (path, *(path.rglob("*") if path.is_dir() else ()))]
+    return any(seen.st_mtime * 1000 <= forgot for path in inside if (seen := _seen(path)) is not None)
+
+
+def _is_in_clear(path: Path) -> bool:
+    """A database in clear, or a file that an export was to become, which is always in clear."""
+    if ".sqlite" in path.name:
+        return headers.kind(path) == "plain"
+    return _PARTIAL.match(path.name) is not None
+
+
+def _folder_of(place: Place, path: Path) -> str:
+    return path.relative_to(place.directory).parts[0]
+
+
 def temporary(place: Place) -> list[Path]:
-    """Files that ``temporary_leftover`` counts."""
-    return [
-        path
-        for path in _strange(place)
-        if _TEMPORARY.match(path.name) and path.is_file() and not path.is_symlink() and is_left_over(place, path)
-    ]
+    """Files and folders that ``temporary_leftover`` counts."""
+    return [path for path in _strange(place) if _is_temporary(path) and is_left_over(place, path)]
 
 
 def open_to_others(place: Place) -> list[Path]:
@@ -115,11 +132,20 @@ def open_to_others(place: Place) -> list[Path]:
 
 def is_left_over(place: Place, path: Path) -> bool:
     """Whether who began a temporary file is gone. A process that may live, and a file of this hour, count as not."""
-    numbers = re.findall(r"\.(\d+)(?=\.|$)", path.name)
+    partial = _PARTIAL.match(path.name)
+    numbers = [partial[1]] if partial else re.findall(r"\.(\d+)(?=\.|$)", path.name)
     if numbers and _lives(int(numbers[0])):
         return False
     seen = _seen(path)
     return seen is not None and (bool(numbers) or place.clock.now_ms() / 1000 - seen.st_mtime > _SETTLED_S)
+
+
+def _is_temporary(path: Path) -> bool:
+    if path.is_symlink():
+        return False
+    if _PARTIAL.match(path.name):
+        return path.is_file() or path.is_dir()
+    return _TEMPORARY.match(path.name) is not None and path.is_file()
 
 
 def _seen(path: Path) -> os.stat_result | None:
@@ -136,7 +162,10 @@ def _is_open(seen: os.stat_result) -> bool:
 
 
 def _bytes(there: list[Path]) -> int:
-    return sum(seen.st_size for path in there if (seen := _seen(path)) is not None)
+    inside = [one for path in there if path.is_dir() and not path.is_symlink() for one in path.rglob("*")]
+    return sum(
+        seen.st_size for path in (*there, *inside) if (seen := _seen(path)) is not None and stat.S_ISREG(seen.st_mode)
+    )
 
 
 def _lives(number: int) -> bool:

@@ -6,6 +6,8 @@ in clear have no check. Called by ``examine``, with --deep. Not here: what is in
 
 from __future__ import annotations
 
+from typing import Final
+
 import apsw
 
 from memory_sqlite import errors, limits
@@ -14,7 +16,7 @@ from memory_sqlite.doctor.finding import Finding
 from memory_sqlite.doctor.place import Place, Skipped
 from memory_sqlite.storage.fetch import integer
 
-_REASON = "a page that no table uses"
+_REASON: Final = "a page that no table uses"
 
 
 def unused(place: Place) -> list[Finding]:
@@ -41,11 +43,16 @@ def unused(place: Place) -> list[Finding]:
 
 
 def _is_readable(connection: apsw.Connection) -> bool:
-    """Whether SQLite hands over all pages: decrypted in memory, never on disk, and let go at once."""
+    """Whether SQLite can read all pages: decrypted in memory, never on disk, and let go at once.
+
+    What cannot be read it hands over as zeros, and reads nothing any more with that connection (measured).
+    """
     size = integer(connection, "PRAGMA page_count") * integer(connection, "PRAGMA page_size")
     if size > limits.SALVAGE_DECRYPTED_MAX_BYTES:
         raise Skipped("too large to be decrypted in memory")
     try:
-        return connection.serialize("main") is not None
+        connection.serialize("main")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     except (apsw.CorruptError, apsw.NotADBError, apsw.IOError):
         return False
+    return True

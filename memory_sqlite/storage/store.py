@@ -27,6 +27,7 @@ from memory_sqlite.storage.pool import ReaderPool
 from memory_sqlite.storage.read_only_media import Media
 from memory_sqlite.values import dataclass, field
 
+_MANIFEST_BEGIN: Final = 256
 _SMALLEST_DATABASE: Final = 512
 """Bytes of the smallest page that SQLite knows."""
 _LAYERED_FOLDERS: Final = (
@@ -115,7 +116,12 @@ def layered_layout(data_dir: Path) -> bool:
 
 def refuse_backup(data_dir: Path) -> None:
     """Raise ``InvalidArgument`` for a backup: once written to it is one no more, for its manifest would not fit."""
-    if (data_dir / paths.BACKUP_MANIFEST_FILE).exists() and (data_dir / paths.AGENTS_DIRECTORY).is_dir():
+    try:
+        with (data_dir / paths.BACKUP_MANIFEST_FILE).open("rb") as manifest:
+            begin = manifest.read(_MANIFEST_BEGIN)
+    except OSError:
+        return
+    if paths.BACKUP_FORMAT.encode() in begin and (data_dir / paths.AGENTS_DIRECTORY).is_dir():
         raise errors.InvalidArgument(
             "the data directory is a backup and was not touched",
             hint="`memory-sqlite restore` makes a data directory from it; it can be opened for reading as it is.",

@@ -352,3 +352,12 @@ def test_doctor_mends_nothing_in_a_backup(backup: Path) -> None:
     report = fixing.fix(Settings(data_dir=backup), CLOCK, only=("store",))
     assert [(one.code, one.reason) for one in report.mendings] == [("schema_differs", "invalid_argument")]
     assert tree(backup) == before
+
+
+def test_somebody_elses_manifest_makes_no_backup(tmp_path: Path) -> None:
+    """A file of that name beside a live memory says nothing unless it is a backup's."""
+    data = tmp_path / "live"
+    Memory.open(data).close()
+    (data / "manifest.json").write_text('{"name": "something else"}')
+    with Memory.open(data) as memory:
+        assert memory.remember(session="s", messages=[{"role": "user", "content": "granite"}]).status == "stored"
