@@ -28,7 +28,9 @@ memory-sqlite doctor --salvage rescued
 
 @click.command(cls=Command, examples=_EXAMPLES)
 @click.option("--fix", is_flag=True, help="Mend what can be mended without losing anything; files are set aside.")
-@click.option("--deep", is_flag=True, help="Ask the embedding provider too, and read every note and transcript again.")
+@click.option(
+    "--deep", is_flag=True, help="Ask the embedding provider too; read every note, transcript and encrypted page."
+)
 @click.option(
     "--salvage", metavar="OUT", type=click.Path(),
     help="Instead: read everything readable of a damaged store into OUT, a new data directory.",
@@ -74,10 +76,11 @@ def _lines(output: Output, document: Mapping[str, Any]) -> None:
         output.line(f"  {one['meaning']}")
         for name in one["names"]:
             output.line(f"    {one_line(name)}")
-        if one["severity"] != "info":
-            output.line(f"  {one['fix']}")
-            if one["command"]:
-                output.line(f"  $ {one['command']}")
+        if one["severity"] == "info" and one["fix"].startswith("Nothing"):
+            continue  # as it may be
+        output.line(f"  {one['fix']}")
+        if one["command"]:
+            output.line(f"  $ {one['command']}")
     for done in document["mendings"]:
         output.line(f"{done['outcome']}: {done['code']}" + (f" ({done['reason']})" if done["reason"] else ""))
     if document["quarantine"] is not None:

@@ -102,7 +102,12 @@ class Secret:
         import shlex
         import subprocess
 
-        words = shlex.split(self._name)
+        try:
+            words = shlex.split(self._name)
+        except ValueError:
+            words = []
+        if not words:
+            raise self._wrong("what it names is no command line, or has a quote that is not closed")
         try:
             # the terminal stays its own: a password manager asks there. What it complains of may quote the key
             child = subprocess.Popen(

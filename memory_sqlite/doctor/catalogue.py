@@ -99,8 +99,8 @@ FINDINGS: Final[dict[str, Kind]] = {
         "info", "Something lies here that no part of memory-sqlite made.", "Nothing; it is never touched.",
     ),
     "temporary_leftover": Kind(
-        "warning", "A file that a process made under another name and died before it was done.",
-        "Move it into a quarantine folder.", _FIX, mends=True,
+        "warning", "A file or folder that a process made under another name and died before it was done; it may hold"
+        " what was said.", "Move it into a quarantine folder.", _FIX, mends=True,
     ),
     "quarantine_kept": Kind(
         "info", "What an earlier --fix set aside is still there.", "Delete the folder once nothing is missed.",

@@ -6,8 +6,7 @@ and ``fixing``. Not here: what is checked (the ``…_checks`` and ``…_state`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from typing import Final, Literal
 
 import apsw
@@ -15,7 +14,6 @@ import apsw
 from memory_sqlite import errors, library
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
-from memory_sqlite.crypto import directory_lock
 from memory_sqlite.doctor import (
     file_checks,
     index_state,
@@ -29,7 +27,7 @@ from memory_sqlite.doctor import (
 )
 from memory_sqlite.doctor.catalogue import FINDINGS
 from memory_sqlite.doctor.finding import Finding
-from memory_sqlite.doctor.place import Place, Skipped
+from memory_sqlite.doctor.place import Place, Skipped, keys_stay
 from memory_sqlite.doctor.report import Check, DoctorReport
 from memory_sqlite.version import VERSION
 
@@ -90,7 +88,7 @@ def examine(
     checks: list[Check] = []
     unexplained: list[Finding] = []
     names = [name for name in CHECKS if only is None or name in only]
-    with _keys_stay(settings), Place(settings, clock, deep=deep) as place:
+    with keys_stay(settings.data_dir), Place(settings, clock, deep=deep) as place:
         for number, name in enumerate(names):
             if progress is not None:
                 progress("checks", number, len(names))
@@ -118,22 +116,6 @@ def examine(
         versions=tuple(versions()),
         seconds=round(clock.monotonic() - began, 3),
     )
-
-
-@contextmanager
-def _keys_stay(settings: Settings) -> Iterator[None]:
-    """Nobody changes the keys while we look; where the directory cannot be locked it is looked at all the same."""
-    hold = None
-    if settings.data_dir.is_dir():
-        try:
-            hold = directory_lock.hold(settings.data_dir)
-        except errors.StoreReadOnly:
-            pass
-    try:
-        yield
-    finally:
-        if hold is not None:
-            hold.close()
 
 
 def unconfigured(error: errors.MemorySqliteError) -> DoctorReport:

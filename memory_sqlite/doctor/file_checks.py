@@ -104,7 +104,7 @@ def set_aside(place: Place) -> list[Finding]:
 
 def _holds_older(folder: Path, forgot: int) -> bool:
     """Whether what was being made was last written before that: forgetting does not look into such files."""
-    there = [path for path in _entries(folder) if _MADE.match(path.name)]
+    there = [path for path in _entries(folder) if _own_name(path).startswith(".")]
     inside = [one for path in there for one in (path, *(path.rglob("*") if path.is_dir() else ()))]
     return any(seen.st_mtime * 1000 <= forgot for path in inside if (seen := _seen(path)) is not None)
 
@@ -113,7 +113,12 @@ def _is_in_clear(path: Path) -> bool:
     """A database in clear, or a file that an export was to become, which is always in clear."""
     if ".sqlite" in path.name:
         return headers.kind(path) == "plain"
-    return _PARTIAL.match(path.name) is not None
+    return _PARTIAL.match(_own_name(path)) is not None and path.is_file()
+
+
+def _own_name(path: Path) -> str:
+    """Without what the quarantine puts before a name that is taken there."""
+    return re.sub(r"^\d+-", "", path.name)
 
 
 def _folder_of(place: Place, path: Path) -> str:

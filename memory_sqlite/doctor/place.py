@@ -17,7 +17,7 @@ import apsw
 from memory_sqlite import errors, paths
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
-from memory_sqlite.crypto import secret
+from memory_sqlite.crypto import directory_lock, secret
 from memory_sqlite.crypto.file_key import FileKey
 from memory_sqlite.doctor import holders
 from memory_sqlite.generations import layout, registry
@@ -175,6 +175,22 @@ class Place:
         except BaseException:
             index.close()
             raise
+
+
+@contextmanager
+def keys_stay(data_dir: Path) -> Iterator[None]:
+    """Nobody changes the keys while we look; where the directory cannot be locked it is looked at all the same."""
+    hold = None
+    if data_dir.is_dir():
+        try:
+            hold = directory_lock.hold(data_dir)
+        except errors.StoreReadOnly:
+            pass
+    try:
+        yield
+    finally:
+        if hold is not None:
+            hold.close()
 
 
 def _snapshot(connection: apsw.Connection) -> None:

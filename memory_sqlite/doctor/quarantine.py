@@ -29,7 +29,7 @@ class Quarantine:
         self.folder: Path | None = None
 
     def move(self, path: Path) -> None:
-        """Take a file with its sidecars out of its place, under the name it had."""
+        """Take a file with its sidecars, or a folder, out of its place, under the name it had."""
         self._each(path, os.rename)
 
     def keep(self, path: Path) -> None:
@@ -44,7 +44,7 @@ class Quarantine:
             name = f"{number}-{path.name}"
         for ending in _SIDECARS:
             source = path.with_name(path.name + ending)
-            if source.is_file() and not source.is_symlink():
+            if not source.is_symlink() and (source.is_file() or (not ending and source.is_dir())):
                 act(source, folder / (name + ending))
         sync_directory(folder)
         sync_directory(path.parent)

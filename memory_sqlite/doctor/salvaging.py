@@ -13,6 +13,7 @@ from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.crypto import derivation, keyring, keyring_file, secret
 from memory_sqlite.crypto.file_key import FileKey
+from memory_sqlite.doctor.place import keys_stay
 from memory_sqlite.doctor.salvage import Progress, SalvageReport, salvage
 from memory_sqlite.storage import session_key, unlocking
 
@@ -21,16 +22,18 @@ def salvage_agent(settings: Settings, clock: Clock, out: Path, progress: Progres
     """Salvage the store of the agent that ``settings`` names into the new data directory ``out``.
 
     Raises what ``salvage`` raises; of a keyring ``EncryptionKeyRequired``, ``EncryptionKeyWrong``, ``KeyringDamaged``;
-    ``SessionKeyMissing`` and ``SessionKeyInvalid`` where there is a keyring, since it opens nothing without its own.
+    ``SessionKeyMissing`` and ``SessionKeyInvalid`` where there is a keyring, since it opens nothing without its own;
+    ``DirectoryInUse`` while keys are being changed.
     """
     directory = paths.agent_directory(settings.data_dir, settings.agent)
-    keys = _keys(settings, directory)
-    for key in keys[:-1]:
-        try:
-            return salvage(directory, out, key, progress, clock)
-        except (errors.StoreDamaged, errors.EncryptionKeyWrong):
-            pass  # not this one: nothing was readable with it
-    return salvage(directory, out, keys[-1], progress, clock)
+    with keys_stay(settings.data_dir):
+        keys = _keys(settings, directory)
+        for key in keys[:-1]:
+            try:
+                return salvage(directory, out, key, progress, clock)
+            except (errors.StoreDamaged, errors.EncryptionKeyWrong):
+                pass  # not this one: nothing was readable with it
+        return salvage(directory, out, keys[-1], progress, clock)
 
 
 def _keys(settings: Settings, directory: Path) -> list[FileKey | None]:

@@ -48,6 +48,8 @@ def search_decrypted(path: Path, pieces: list[bytes], key: dict[str, str]) -> se
         return set()
     connection.set_busy_timeout(_BUSY_MS)
     connection.pragma("cipher", key["cipher"])
+    if key["cipher"] == "sqlcipher":
+        connection.pragma("legacy", 4)  # as ``storage.connection`` writes them
     connection.pragma("key", f"raw:{key['raw']}")
     pages = connection.serialize("main")
     connection.close()

@@ -19,6 +19,7 @@ from memory_sqlite.forgetting import compact
 from memory_sqlite.generations import files, registry
 from memory_sqlite.indexing import rebuild, rows
 from memory_sqlite.storage import connection as connections
+from memory_sqlite.storage import reencryption
 from memory_sqlite.storage.connection import writing
 from memory_sqlite.storage.failures import translated_index
 from memory_sqlite.storage.fetch import all_rows
@@ -68,6 +69,8 @@ def erase(opened: Opened, up_to: int, *, heavy: bool) -> list[ForgottenGeneratio
     # now that the writer has moved on, nothing of ours holds an older file
     opened.keeper.drop_readers()
     rebuild.tidy(opened.store, keep_unfinished=False)  # a killed build may hold what is forgotten
+    if opened.store.hold is not None:
+        reencryption.sweep(opened.store.directory)  # and so may a copy that a killed change of keys left
     building = _building(opened)
     for number in files.numbers(opened.store.directory):
         if any(number == one.number for one in found):

@@ -38,13 +38,6 @@ class Keys:
         return None if self.old is None else self.old.key_id
 
 
-def sweep(directory: Path) -> None:
-    """Copies that a killed process left half-made; they are named by nobody."""
-    for path in directory.iterdir():
-        if path.name.startswith(".") and reencryption.SUFFIX in path.name and path.is_file() and not path.is_symlink():
-            reencryption.erase(path)
-
-
 def check(directory: Path, key: FileKey | None) -> None:
     """Refuse what must not be copied: a store of another program, of a newer version. Raises ``StoreDamaged``,
     ``SchemaTooNew``, ``StoreBusy``."""
@@ -66,7 +59,7 @@ def change(directory: Path, keys: Keys, now: int, step: Step) -> AgentChange:
     """
     path = directory / paths.STORE_FILE
     before_bytes = size(directory)
-    sweep(directory)
+    reencryption.sweep(directory)
     with reencryption.alone(path, keys.old) as source:
         with translated("the store"):
             migrate.check(source)
@@ -99,7 +92,7 @@ def clean(directory: Path, number: int | None) -> None:
     for index in unlocking.generation_files(directory):
         if paths.generation_number(index.name) != number:
             reencryption.erase(index)
-    sweep(directory)
+    reencryption.sweep(directory)
     try:
         sync_directory(directory)
     except OSError as error:

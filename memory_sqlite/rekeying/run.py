@@ -227,6 +227,15 @@ class _Work:
         if source == target and pending is not None:  # a change is taken back
             source = pending.target
         change = Change(source, target)
+        if not unlocking.may_be_clear(change):
+            clear = [name for name, path in unlocking.files(self._data_dir) if headers.kind(path) == "plain"]
+            if clear and action == "rotate":
+                raise errors.EncryptionMixed(
+                    f"the data directory is encrypted, but {len(clear)} of its files are in clear"
+                    f" (the first is {clear[0]}); nothing was changed"
+                )
+            if clear:
+                change = Change(None, target)  # a rotation that did not end becomes an encryption
         trying = unlocked.changed(unlocked.ring.current, change)
         todo: list[tuple[Path, Keys]] = []
         done: list[tuple[Path, Keys]] = []

@@ -210,6 +210,14 @@ def erase(path: Path) -> None:
     discard(path)
 
 
+def sweep(directory: Path) -> None:
+    """Copies that a killed change of keys left half-made, named by nobody: only for who has the directory alone, or
+    holds it, so that no change is under way. Raises ``StoreReadOnly``."""
+    for path in directory.iterdir():
+        if path.name.startswith(".") and SUFFIX in path.name and path.is_file() and not path.is_symlink():
+            erase(path)
+
+
 def discard(path: Path, sides: Sequence[str] = ("", "-wal", "-shm", "-journal")) -> None:
     """Unlink a file and what SQLite keeps beside it. Raises ``StoreReadOnly``."""
     try:

@@ -58,6 +58,7 @@ class Unlocking:
     def _fitting(self, unlocked: Unlocked) -> FileKey | None:
         ring, path = unlocked.ring, self._directory / paths.STORE_FILE
         if headers.kind(path) in ("absent", "empty"):
+            self._refuse_older_keyring(unlocked)
             wanted = ring.current if ring.change is None else ring.change.target
             return key_of(unlocked, wanted, self._directory)
         found = which(unlocked, self._directory)
@@ -69,6 +70,20 @@ class Unlocking:
             "keyring.json does not hold the key of this agent's store, or the store's first page is damaged",
             hint="Put keyring.json back from the newest backup; `memory-sqlite doctor` says more.",
         )
+
+    def _refuse_older_keyring(self, unlocked: Unlocked) -> None:
+        """A new agent is not begun with keys that open none of the others' stores: those of a keyring from before a
+        rotation, put back."""
+        others = [
+            directory
+            for directory in agent_directories(self._data_dir)
+            if headers.kind(directory / paths.STORE_FILE) == "encrypted"
+        ]
+        if others and not any(_may_open(unlocked, directory) for directory in others):
+            raise errors.KeyringDamaged(
+                "keyring.json holds the key of none of the stores that are there, so nothing new is made with it",
+                hint="Put keyring.json back from the newest backup; `memory-sqlite doctor` says more.",
+            )
 
 
 def key_of(unlocked: Unlocked, key_id: str | None, directory: Path) -> FileKey | None:
@@ -96,13 +111,31 @@ def which(unlocked: Unlocked, directory: Path) -> FileKey | str | None:
     return "nothing"
 
 
+def _may_open(unlocked: Unlocked, directory: Path) -> bool:
+    """Whether one of the keys opens an agent's files, also when nobody can say, as of another user's."""
+    try:
+        return which(unlocked, directory) != "nothing"
+    except errors.MemorySqliteError:
+        return True
+
+
 def candidates(unlocked: Unlocked, directory: Path) -> list[FileKey | None]:
     """The keys that an agent's files may have, the most likely first. In clear only while a change says so."""
     ring = unlocked.ring
     ids: list[str | None] = [ring.current]
     if ring.change is not None:
-        ids = [ring.change.target, ring.change.source, *(one.id for one in ring.keys), None]
+        ids = [ring.change.target, ring.change.source, *(one.id for one in ring.keys)]
+        if may_be_clear(ring.change):
+            ids.append(None)
     return [key_of(unlocked, key_id, directory) for key_id in dict.fromkeys(ids)]
+
+
+def may_be_clear(change: Change | None) -> bool:
+    """Whether files in clear belong to a directory with a keyring: not in a rotation, where one was put there.
+
+    From a key to itself is how a mixed directory becomes encrypted.
+    """
+    return change is not None and (None in (change.source, change.target) or change.source == change.target)
 
 
 def look(data_dir: Path, agent_directory: Path, secret: Secret | None) -> Unlocking:
@@ -130,7 +163,7 @@ def look(data_dir: Path, agent_directory: Path, secret: Secret | None) -> Unlock
     if own is not None and ring.session_key != derivation.fingerprint(own):
         raise errors.KeyringDamaged("keyring.json was made for another data directory than this session.key")
     unlocked = keyring.unlock(ring, secret.read())
-    if ring.change is None:
+    if not may_be_clear(ring.change):
         clear = [name for name, path in files(data_dir) if headers.kind(path) == "plain"]
         if clear:
             raise errors.EncryptionMixed(

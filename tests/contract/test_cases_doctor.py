@@ -275,6 +275,17 @@ def test_doctor_for_people(data: Path) -> None:
     assert (mended.exit_code, "mended: permissions_open" in mended.stdout) == (0, True)
 
 
+def test_doctor_offers_to_bring_in_what_is_found(data: Path) -> None:
+    """A note that asks for nothing shows no command; one that can be acted on shows it, and is no finding."""
+    (data / "conversations").mkdir(mode=0o700)
+    (data / "conversations" / "2026-01-01.jsonl").write_text("{}\n")
+    told = CliRunner().invoke(root, ["doctor"])
+    assert told.exit_code == 0
+    assert "info: legacy_found (directories 1, files 1)" in told.stdout
+    assert "$ memory-sqlite import layered PATH" in told.stdout
+    assert "  Nothing" not in CliRunner().invoke(root, ["--agent", "nobody", "doctor"]).stdout
+
+
 def test_doctor_without_settings_or_memory(tmp_path: Path) -> None:
     """A wrong setting is a finding with its name; an agent that is not there is worth a note; disabled says so."""
     environment = {"MEMORY_SQLITE_MAX_READ_LINES": "0"}

@@ -90,6 +90,8 @@ def test_bad_files(tmp_path: Path) -> None:
 def test_bad_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not there, failing, silent, without end, too slow; no shell reads it, and nothing it says is repeated."""
     assert "cannot be run" in refused(Secret("command", "/nonexistent/program"))
+    for line in (f"pass '{KEY}", "", "  "):
+        assert "no command line" in refused(Secret("command", line))
     said = refused(command(f'import sys; print("{KEY}"); sys.exit(3)'))
     assert "exit code 3" in said
     assert "at least 32 bytes" in refused(command("pass"))

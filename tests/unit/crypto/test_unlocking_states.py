@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_sqlite import Memory, errors
+from memory_sqlite import Memory, errors, rekeying
 from memory_sqlite.config import Settings
 from memory_sqlite.crypto import keyring_file
 from memory_sqlite.paths import agent_directory
@@ -203,6 +203,26 @@ def test_keyring_of_another_directory(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "b" / "keyring.json", tmp_path / "a" / "keyring.json")
     shutil.copy(tmp_path / "b" / "session.key", tmp_path / "a" / "session.key")
     assert "does not hold the key" in refused(tmp_path / "a", errors.KeyringDamaged, "KEY")
+
+
+def test_keyring_from_before_a_rotation_begins_no_new_agent(tmp_path: Path) -> None:
+    """Whoever was to lose the data by the rotation would have the new agent's, too. A damaged store of another agent is
+    no reason: an index that opens says that the key is the right one."""
+    remembered(tmp_path)
+    before = (tmp_path / "keyring.json").read_bytes()
+    rekeying.rotate(settings(tmp_path))
+    now = (tmp_path / "keyring.json").read_bytes()
+    (tmp_path / "keyring.json").write_bytes(before)
+    with pytest.raises(errors.KeyringDamaged, match="none of the stores"):
+        Memory.open(settings=settings(tmp_path, agent="beta"))
+    assert not agent_directory(tmp_path, "beta").exists()
+    (tmp_path / "keyring.json").write_bytes(now)
+    path = agent_directory(tmp_path, "main") / "memory.sqlite"
+    whole = bytearray(path.read_bytes())
+    whole[300] ^= 1
+    path.write_bytes(whole)
+    remembered(tmp_path, agent="beta")
+    assert found(tmp_path, agent="beta") == 1
 
 
 def test_damaged_first_page_is_no_matter_of_keys(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -18,7 +19,9 @@ from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.doctor import examine
 from memory_sqlite.doctor.fixing import fix
+from memory_sqlite.doctor.place import Place
 from memory_sqlite.paths import agent_directory
+from memory_sqlite.storage import connection as connections
 
 pytestmark = pytest.mark.skipif(library.cipher() is None, reason="this SQLite cannot encrypt")
 FLIPS = int(os.environ.get("MEMORY_SQLITE_SWEEP", "12"))
@@ -148,6 +151,55 @@ def test_every_flipped_bit_of_an_encrypted_file_is_found(settings: Settings, nam
         assert found(settings) & {"store_damaged", "index_damaged", "keyring_damaged"}, seed
         for ending in ("-wal", "-shm"):
             path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+def with_a_flipped_free_page(settings: Settings, name: str) -> None:
+    """Free pages at the end of a file, and a bit of the last one."""
+    path = agent_directory(settings.data_dir, "main") / name
+    with Place(settings, Clock()) as place:
+        connection = connections.open_store(path, place.file_key())
+    with contextlib.closing(connection):
+        for statement in ("CREATE TABLE more (x)", "INSERT INTO more VALUES (zeroblob(40000))", "DROP TABLE more"):
+            connection.execute(statement).fetchall()
+    data = bytearray(path.read_bytes())
+    data[-2_000] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("memory.sqlite", "store_damaged"), ("index-000001.sqlite", "index_damaged")]
+)
+def test_a_flipped_bit_in_a_page_of_no_table_is_found_deep(settings: Settings, name: str, code: str) -> None:
+    """Those pages are read with --deep alone; an index is built anew, a store is not touched."""
+    with_a_flipped_free_page(settings, name)
+    report = examine(settings, Clock(), only=QUICK)
+    assert codes(report) == set()
+    assert {one.name: one.state for one in report.checks}["unused pages"] == "skipped"
+    report = examine(settings, Clock(), deep=True, only=QUICK)
+    assert codes(report) == {code}
+    assert report.findings[0].evidence["reason"] == "a page that no table uses"
+    report = fix(settings, Clock(), deep=True, only=QUICK)
+    mended = name.startswith("index")
+    assert codes(report) == ({"quarantine_kept"} if mended else {code})
+    assert [(one.code, one.outcome) for one in report.mendings] == ([(code, "mended")] if mended else [])
+
+
+def test_pages_that_are_too_many_for_memory_are_said_to_be_unread(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the state of the check, with its reason; files in clear have no pages of that kind."""
+    monkeypatch.setattr("memory_sqlite.limits.SALVAGE_DECRYPTED_MAX_BYTES", 4_096)
+    (check,) = examine(settings, Clock(), deep=True, only=["unused pages"]).checks
+    assert (check.state, check.reason) == ("skipped", "too large to be decrypted in memory")
+    clear = replace(in_clear(settings), encryption_key_env=None)
+    (check,) = examine(clear, Clock(), deep=True, only=["unused pages"]).checks
+    assert check.state == "off"
+
+
+def test_what_an_export_left_is_in_clear_among_encrypted_files(settings: Settings) -> None:
+    """Set aside it is as readable as it was."""
+    (settings.data_dir / ".out.jsonl.999999999.0123456789ab.partial").touch(mode=0o600)
+    assert codes(fix(settings, Clock(), only=QUICK)) == {"quarantine_kept", "quarantine_in_clear"}
 
 
 def test_an_encrypted_index_is_mended(settings: Settings) -> None:

@@ -139,6 +139,11 @@ FAULTS: dict[str, tuple[str, Plant]] = {
     "a file of somebody else": ("foreign_file", write("AGENT/pottery.txt")),
     "a directory named as the index": ("foreign_file", lambda p: (p.directory / "index-000009.sqlite").mkdir()),
     "a key that was never put in its place": ("temporary_leftover", write(".session.key.999999999.ab12")),
+    "an export that was killed": ("temporary_leftover", write("AGENT/.out.jsonl.999999999.0123456789ab.partial")),
+    "a backup that was killed": (
+        "temporary_leftover",
+        write(".copy.1.999999999.0123456789ab.partial/agents/tea/memory.sqlite"),
+    ),
     "what was set aside before a forgetting": ("quarantine_outlived", old_quarantine),
     "what was set aside after it": ("quarantine_kept", new_quarantine),
     "another product's directory": ("legacy_found", write("conversations/2026-01-01.jsonl", b"{}\n", mode=0o600)),
@@ -530,6 +535,51 @@ def test_temporary_files_of_the_living_stay(patient: Patient) -> None:
     assert codes(patient.examine()) == set()
     os.utime(patient.data / ".keyring.json.fresh", (1, 1))
     assert codes(patient.examine()) == {"temporary_leftover"}
+
+
+def test_what_an_export_that_lives_writes_stays(patient: Patient) -> None:
+    """Its process is told by the last number of the name; a folder of another form is somebody's, and counted so."""
+    write(f".copy.999999999.{os.getpid()}.0123456789ab.partial")(patient)
+    assert codes(patient.fix()) == set()
+    write(".mine.partial/tea.txt")(patient)
+    report = patient.fix()
+    assert (codes(report), report.quarantine) == ({"foreign_file"}, None)
+
+
+def test_an_export_of_before_a_forgetting_is_told_when_it_is_set_aside(patient: Patient) -> None:
+    """The folder is younger than the forgetting, what was killed is not; one that was written since is no fault."""
+    name = ".out.jsonl.999999999.0123456789ab.partial"
+    write(name)(patient)
+    assert codes(patient.fix()) == {"quarantine_kept"}
+    (kept,) = patient.directory.rglob(name)
+    os.utime(kept, (1, 1))
+    assert codes(patient.examine()) == {"quarantine_kept", "quarantine_outlived"}
+    kept.unlink()
+    write(f"{name}/agents/x/memory.sqlite")(patient)
+    patient.fix()
+    for kept in patient.directory.rglob("quarantine-*/**/memory.sqlite"):
+        os.utime(kept, (1, 1))
+    assert codes(patient.examine()) == {"quarantine_kept", "quarantine_outlived"}
+
+
+def test_old_data_is_looked_for_in_its_usual_place(
+    patient: Patient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With how many files there are, and whether they need a key; in the data directory all that opening refuses."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    place = tmp_path / "home" / ".openclaw" / "state" / "memory"
+    (place / "records").mkdir(parents=True)
+    assert codes(patient.examine(only=["other products"])) == set()
+    (place / "records" / "2026-01-01.jsonl").write_text("{}\n")
+    (note,) = patient.examine(only=["other products"]).notes
+    assert (note.code, note.evidence) == ("legacy_found", {"directories": 1, "files": 1})
+    (place / ".encryption-check").write_text('{"v": 1, "iv": "AA==", "tag": "AA==", "data": "AA=="}\n')
+    (note,) = patient.examine(only=["other products"]).notes
+    assert note.evidence["encrypted"] == 1
+    write("agents/ann/memories/notes.jsonl")(patient)
+    (note,) = patient.examine(only=["other products"]).notes
+    assert note.evidence["directories"] == 2
+    assert note.names[0] == str(patient.data)
 
 
 def test_damage_names_tables_and_what_is_readable(patient: Patient) -> None:

@@ -6,11 +6,12 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from damaged_store import PAGE
 
-from memory_sqlite import Memory, errors, library
+from memory_sqlite import Memory, errors, library, rekeying
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.crypto import directory_lock
@@ -126,6 +127,21 @@ def test_each_key_of_the_keyring_is_tried(settings: Settings, tmp_path: Path, mo
 
     monkeypatch.setattr(salvaging.unlocking, "candidates", others_first)
     assert salvage_agent(settings, Clock(), tmp_path / "out").tables["turns"]["rows"] == 20
+
+
+def test_keys_do_not_change_while_it_reads(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the copy would have the pages of one key and the keyring of another."""
+    real, refused = salvaging.salvage, []
+
+    def during(*arguments: Any) -> Any:
+        try:
+            rekeying.rotate(settings)
+        except errors.DirectoryInUse:
+            refused.append(1)
+        return real(*arguments)
+
+    monkeypatch.setattr(salvaging, "salvage", during)
+    assert salvage_agent(settings, Clock(), tmp_path / "out").status == "whole" and refused == [1]
 
 
 def test_what_a_killed_salvage_left_goes_with_the_next(settings: Settings, tmp_path: Path) -> None:

@@ -421,6 +421,53 @@ def test_mixed_directory_becomes_one_of_its_kinds(tmp_path: Path) -> None:
     assert said(tmp_path, "KEY")
 
 
+def test_rotation_has_nothing_in_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store in clear from before the encryption, put back in the middle: neither read nor written, before and while
+    a rotation is under way; ``encrypt`` makes one of its kind of it."""
+    fill(tmp_path, None)
+    beta, old = agent_directory(tmp_path, "beta"), tmp_path / "old"
+    shutil.copytree(beta, old)
+    rekeying.encrypt(settings(tmp_path))
+    interrupted(tmp_path, "rotate", monkeypatch)
+    main = said(tmp_path, "KEY")["main"]
+    shutil.rmtree(agent_directory(tmp_path, "main"))
+    shutil.copytree(beta, tmp_path / "encrypted")
+    shutil.rmtree(beta)
+    shutil.copytree(old, beta)
+    with pytest.raises(errors.EncryptionMixed):
+        Memory.open(settings=settings(tmp_path, agent="beta"))
+    with pytest.raises(errors.EncryptionMixed, match="nothing was changed"):
+        rekeying.rotate(settings(tmp_path))
+    assert main and kinds(tmp_path) == {"plain"}
+    report = rekeying.encrypt(settings(tmp_path))
+    assert (report.status, len(report.agents)) == ("done", 1)
+    assert kinds(tmp_path) == {"encrypted"} and rekeying.status(settings(tmp_path)).state == "encrypted"
+    with Memory.open(settings=settings(tmp_path, agent="beta")) as memory:
+        assert memory.search(MARKER).hits
+
+
+def test_forgetting_takes_what_a_killed_change_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of the store beside it holds what is forgotten, under a key that is there."""
+    fill(tmp_path, "KEY")
+    path = agent_directory(tmp_path, "main") / "memory.sqlite"
+    copied = reencryption.beside(path)
+    shutil.copy(path, copied)
+    with Memory.open(settings=settings(tmp_path)) as memory:
+        assert memory.forget(sessions=["s"]).status == "forgotten"
+        assert not copied.exists()
+
+
+@pytest.mark.parametrize("cipher", ["aegis", "sqlcipher"])
+def test_forgetting_is_proven_with_either_cipher(tmp_path: Path, cipher: str) -> None:
+    """The searching process opens the files as everybody does."""
+    with Memory.open(settings=settings(tmp_path, encryption_cipher=cipher)) as memory:
+        for session in ("s", "t"):
+            text = f"{MARKER} was said in {session}"
+            memory.remember(session=session, messages=[{"role": "user", "content": text}])
+        report = memory.forget(sessions=["s"])
+    assert (report.status, report.verified, report.reasons) == ("forgotten", True, ())
+
+
 def test_what_cannot_be_changed_is_refused(tmp_path: Path) -> None:
     """No directory, no key, nothing encrypted, a wrong key; the directory stays what it was."""
     with pytest.raises(errors.UnknownAgent):
