@@ -205,6 +205,13 @@ from memory_sqlite import Memory
 from memory_sqlite.backup import earlier, making, restoring, verifying
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
+# once elsewhere: the other user may not be able to read the places that modules are loaded from
+with tempfile.TemporaryDirectory() as first:
+    there = Path(first)
+    with Memory.open(there / "data") as memory:
+        memory.remember(session="s", messages=[{"role": "user", "content": "granite"}])
+    making.make(Settings(data_dir=there / "data"), there / "b", Clock())
+    verifying.verify(there / "data", Settings(), Clock())
 if os.geteuid() == 0:
     os.setgid(65534); os.setuid(65534)
 data, out = Path(sys.argv[1]), Path(sys.argv[2])

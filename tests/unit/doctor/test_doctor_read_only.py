@@ -18,18 +18,24 @@ from memory_sqlite.config import Settings
 
 NOBODY = 65_534
 CHILD = """
-import json, os, sys
+import json, os, sys, tempfile
 from pathlib import Path
+from memory_sqlite import Memory
 from memory_sqlite.clock import Clock
 from memory_sqlite.config import Settings
 from memory_sqlite.doctor import examine
 from memory_sqlite.doctor.examine import CHECKS
-import memory_sqlite.processes.retrieval, memory_sqlite.forgetting.run, memory_sqlite.storage.migrate as migrate
-migrate.scripts()
+
+# another user may not be allowed to run this Python
+checks = set(CHECKS) - {"worker"}
+# once elsewhere: nor to read the places that modules are loaded from
+with tempfile.TemporaryDirectory() as first:
+    with Memory.open(first) as memory:
+        memory.remember(session="s", messages=[{"role": "user", "content": "granite is hard"}])
+    examine(Settings(data_dir=Path(first)), Clock(), only=checks)
 if os.geteuid() == 0:
     os.setgid(65534); os.setuid(65534)
-# another user may not be allowed to run this Python
-report = examine(Settings(data_dir=Path(sys.argv[1])), Clock(), only=set(CHECKS) - {"worker"})
+report = examine(Settings(data_dir=Path(sys.argv[1])), Clock(), only=checks)
 print(json.dumps(report.as_json()))
 """
 

@@ -75,12 +75,16 @@ def shared() -> Iterator[Path]:
 
 
 UNPRIVILEGED = (
-    "import os, sys\n"
+    "import difflib, os, sys, tempfile\n"
     "from pathlib import Path\n"
     "from memory_sqlite import Memory, errors\n"
     "from memory_sqlite.config import Settings\n"
-    "import difflib, memory_sqlite.agent.turns, memory_sqlite.storage.migrate as migrate\n"
-    "migrate.scripts()\n"
+    # once elsewhere: the other user may not be able to read the places that modules are loaded from
+    "with tempfile.TemporaryDirectory() as first:\n"
+    "    with Memory.open(first + '/data') as memory:\n"
+    "        memory.remember(session='s', messages=[{'role': 'user', 'content': 'granite'}])\n"
+    "    with Memory.open(first + '/data', read_only=True) as memory:\n"
+    "        memory.search('granite')\n"
     "if os.geteuid() == 0:\n"
     "    os.setgid(65534); os.setuid(65534)\n"
     "def attempt(name, call):\n"
