@@ -67,6 +67,17 @@ def place(data_dir: Path, ring: Keyring, random: Callable[[int], bytes], *, new:
         raise refused(error) from error
 
 
+def sweep(data_dir: Path) -> None:
+    """Take away what killed processes left of keyrings they were writing: each holds the data key under a key that its
+    user never came to use. Only for who has the directory alone. Raises ``StoreReadOnly``."""
+    try:
+        for left in data_dir.glob(f".{paths.KEYRING_FILE}.*"):
+            if left.is_file() and not left.is_symlink():
+                left.unlink(missing_ok=True)
+    except OSError as error:
+        raise refused(error) from error
+
+
 def remove(data_dir: Path) -> None:
     """Take it away, on disk when this returns. Raises ``StoreReadOnly``."""
     try:

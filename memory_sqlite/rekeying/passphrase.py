@@ -45,6 +45,7 @@ def change_passphrase(
         again = unlocked.rewrapped(key, passphrase=new.passphrase, random=clock.token_bytes)
         keyring.unlock(again.ring, key)  # what is written opens, or the old one stays
         if not dry_run:
+            keyring_file.sweep(settings.data_dir)
             keyring_file.place(settings.data_dir, again.ring, clock.token_bytes)
     finally:
         lock.close()

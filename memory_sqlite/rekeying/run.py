@@ -146,6 +146,7 @@ class _Work:
                 )
             else:
                 self._refuse_full(free_needed)
+                keyring_file.sweep(self._data_dir)
                 agents, status = self._carry_out(plan), "done"
         finally:
             with_lock.close()

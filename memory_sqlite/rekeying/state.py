@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from memory_sqlite import errors
+from memory_sqlite import errors, paths
 from memory_sqlite.config import Settings
 from memory_sqlite.crypto import keyring_file
 from memory_sqlite.crypto import secret as secrets
-from memory_sqlite.crypto.keyring import Keyring
+from memory_sqlite.crypto.keyring import Keyring, Unlocked
 from memory_sqlite.rekeying import backups
 from memory_sqlite.rekeying.reports import KeyFile, KeyStatus
 from memory_sqlite.storage import headers, unlocking
@@ -51,10 +51,19 @@ def _problem(data_dir: Path, settings: Settings) -> tuple[str | None, Keyring | 
     ring = None
     try:
         ring = keyring_file.load(data_dir)
-        unlocking.look(data_dir, data_dir, secrets.from_settings(settings))
+        unlocked = unlocking.look(data_dir, data_dir, secrets.from_settings(settings)).unlocked
+        if unlocked is not None and not all(_opens(unlocked, one) for one in unlocking.agent_directories(data_dir)):
+            return errors.KeyringDamaged.code, ring  # such as one from before a rotation, put back
     except errors.MemorySqliteError as error:
         return error.code, ring
     return None, ring
+
+
+def _opens(unlocked: Unlocked, directory: Path) -> bool:
+    """Whether a key of the keyring opens an agent's files, or they are none to be opened."""
+    if headers.kind(directory / paths.STORE_FILE) != "encrypted":
+        return True
+    return unlocking.which(unlocked, directory) != "nothing"
 
 
 def _state(files: Sequence[KeyFile], ring: Keyring | None, problem: str | None) -> str:

@@ -101,6 +101,13 @@ def test_bad_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "did not end" in refused(command("import sys; sys.stdin.read(); import time; time.sleep(600)"))
 
 
+def test_what_a_command_complains_of_is_not_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    """It may quote the key, and what a host writes to its error output goes into a log."""
+    assert "exit code 3" in refused(command(f'import sys; print("{KEY}", file=sys.stderr); sys.exit(3)'))
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
 def test_one_place_at_most_and_no_key_in_what_is_printed(tmp_path: Path) -> None:
     """Two places are a contradiction; people put the key where its name belongs."""
     with pytest.raises(errors.InvalidConfiguration, match="--new-key-env and --new-key-file"):

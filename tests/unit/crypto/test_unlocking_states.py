@@ -216,7 +216,9 @@ def test_keyring_from_before_a_rotation_begins_no_new_agent(tmp_path: Path) -> N
     with pytest.raises(errors.KeyringDamaged, match="none of the stores"):
         Memory.open(settings=settings(tmp_path, agent="beta"))
     assert not agent_directory(tmp_path, "beta").exists()
+    assert rekeying.status(settings(tmp_path)).problem == "keyring_damaged"
     (tmp_path / "keyring.json").write_bytes(now)
+    assert rekeying.status(settings(tmp_path)).problem is None
     path = agent_directory(tmp_path, "main") / "memory.sqlite"
     whole = bytearray(path.read_bytes())
     whole[300] ^= 1

@@ -421,6 +421,17 @@ def test_mixed_directory_becomes_one_of_its_kinds(tmp_path: Path) -> None:
     assert said(tmp_path, "KEY")
 
 
+@pytest.mark.parametrize("action", ["encrypt", "decrypt", "rotate"])
+def test_keys_of_a_directory_with_another_session_key_stay(tmp_path: Path, action: str) -> None:
+    """The keyring names its session.key: where that is another one, nothing is changed."""
+    fill(tmp_path, "KEY")
+    (tmp_path / "session.key").write_bytes(bytes(range(32)))
+    before = (tmp_path / "keyring.json").read_bytes()
+    with pytest.raises(errors.KeyringDamaged, match="another data directory"):
+        getattr(rekeying, action)(settings(tmp_path))
+    assert (tmp_path / "keyring.json").read_bytes() == before
+
+
 def test_rotation_has_nothing_in_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store in clear from before the encryption, put back in the middle: neither read nor written, before and while
     a rotation is under way; ``encrypt`` makes one of its kind of it."""
@@ -637,3 +648,22 @@ def test_key_is_in_no_error_of_a_copy(tmp_path: Path, monkeypatch: pytest.Monkey
             reencryption.copy(source, tmp_path / "no" / "where", key)
     assert "abab" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("action", ["rotate", "change_passphrase"])
+def test_keyrings_that_a_killed_process_left_half_placed_go(tmp_path: Path, action: str) -> None:
+    """Each holds the data key under a key that its user never came to use; a dry run leaves them."""
+    fill(tmp_path, "KEY")
+    left = tmp_path / ".keyring.json.4711.abcdef"
+    left.write_bytes((tmp_path / "keyring.json").read_bytes())
+
+    def change(*, dry_run: bool) -> None:
+        if action == "rotate":
+            rekeying.rotate(settings(tmp_path), dry_run=dry_run)
+        else:
+            rekeying.change_passphrase(settings(tmp_path), Secret("env", "OTHER"), dry_run=dry_run)
+
+    change(dry_run=True)
+    assert left.exists()
+    change(dry_run=False)
+    assert not left.exists()
